@@ -22,8 +22,8 @@ final class DocumentsCatchUp: CatchUpStrategy {
   }
 
   /// Reports the documents of a window.
-  init(members: [ResourcePath], at version: Int64) {
-    keys = members.map(DocumentKey.init(uncheckedPath:))
+  init(documents: [ResourcePath], at version: Int64) {
+    keys = documents.map(DocumentKey.init(uncheckedPath:))
     origin = nil
     self.version = version
     reportsMissing = false
@@ -70,22 +70,22 @@ final class WindowCatchUp: CatchUpStrategy {
   private let query: WatchedQuery
   private let origin: Int64
   private let version: Int64
-  private let members: [ResourcePath]
+  private let documents: [ResourcePath]
   private let expectedCount: Int?
   private let execution: QueryExecution
   private var before: Set<ResourcePath> = []
   private var left: [ResourcePath]?
   private var nextLeft = 0
-  private var nextMember = 0
+  private var nextDocument = 0
 
   init(
     _ query: WatchedQuery, _ snapshot: any KeyValueSnapshot, from origin: Int64, to version: Int64,
-    _ members: [ResourcePath], expectedCount: Int?
+    _ documents: [ResourcePath], expectedCount: Int?
   ) throws {
     self.query = query
     self.origin = origin
     self.version = version
-    self.members = members
+    self.documents = documents
     self.expectedCount = expectedCount
     execution = try QueryExecution(query.resolved, snapshot, at: origin)
   }
@@ -100,16 +100,16 @@ final class WindowCatchUp: CatchUpStrategy {
       }
       guard execution.isAtEnd else { return .paused }
       if let expectedCount, expectedCount != before.count { return .unknown }
-      left = Array(before.subtracting(members))
+      left = Array(before.subtracting(documents))
       return .paused
     }
     while nextLeft < left.count {
       nextLeft += 1
       guard try emit(try departure(of: DocumentKey(uncheckedPath: left[nextLeft - 1]), &reader)) else { return .paused }
     }
-    while nextMember < members.count {
-      let key = DocumentKey(uncheckedPath: members[nextMember])
-      nextMember += 1
+    while nextDocument < documents.count {
+      let key = DocumentKey(uncheckedPath: documents[nextDocument])
+      nextDocument += 1
       guard let document = try reader.document(key, at: version) else { continue }
       if document.updateVersion <= origin, before.contains(key.path) { continue }
       guard try emit(.matches(key, document)) else { return .paused }

@@ -26,7 +26,7 @@ package final class CatchUp {
   package private(set) var isAtEnd = false
   private let database: DocumentDatabase
   private let selection: TargetSelection
-  private let members: [ResourcePath]?
+  private let documents: [ResourcePath]?
   private let origin: Int64?
   private let mayName: Bool
   private let expectedCount: Int?
@@ -35,19 +35,19 @@ package final class CatchUp {
   /// Goes from `origin`, or from nothing, to `version`.
   ///
   /// - Parameters:
-  ///   - members: the target's documents at `version`, if they are known.
+  ///   - documents: the target's documents at `version`, if they are known.
   ///   - mayName: whether events may name any document in the target's collections as removed, even if the history
   ///     no longer shows whether it was a result. If `false`, such a client starts over with ``Event/reset``.
   ///   - expectedCount: the number of documents that the client has at `origin`. If the actual number differs and
   ///     something has changed since, the client starts over.
   package init(
     _ database: DocumentDatabase, _ selection: TargetSelection, from origin: Int64?, to version: Int64,
-    members: [ResourcePath]?, mayName: Bool, expectedCount: Int? = nil
+    documents: [ResourcePath]?, mayName: Bool, expectedCount: Int? = nil
   ) {
     self.database = database
     self.selection = selection
     self.version = version
-    self.members = members
+    self.documents = documents
     self.origin = origin
     self.mayName = mayName
     self.expectedCount = expectedCount
@@ -83,7 +83,7 @@ package final class CatchUp {
     switch selection {
     case .documents(let keys): return DocumentsCatchUp(keys, since: origin, at: version)
     case .query(let query):
-      if let members { return DocumentsCatchUp(members: members, at: version) }
+      if let documents { return DocumentsCatchUp(documents: documents, at: version) }
       return try FullResultCatchUp(query, snapshot, at: version)
     }
   }
@@ -103,9 +103,9 @@ package final class CatchUp {
       return ChangeLogCatchUp(
         query, collections, from: origin, to: version, mayName: mayName, expectedCount: expectedCount)
     case .window:
-      guard let members, try reader.isReadable(at: origin) else { return nil }
+      guard let documents, try reader.isReadable(at: origin) else { return nil }
       return try WindowCatchUp(
-        query, reader.snapshot, from: origin, to: version, members, expectedCount: expectedCount)
+        query, reader.snapshot, from: origin, to: version, documents, expectedCount: expectedCount)
     }
   }
 }

@@ -3,47 +3,6 @@ import DocumentStore
 import Matching
 import WireFormat
 
-/// A subscriber and one of its targets.
-struct Subscription {
-  /// The identity of a subscription.
-  struct ID: Hashable {
-    var member: ObjectIdentifier
-    var target: Int
-  }
-
-  let member: Subscriber
-  let target: Int
-
-  var id: ID { ID(member: ObjectIdentifier(member), target: target) }
-}
-
-/// A document at two versions, read once for all views that it may affect.
-final class DocumentTransition {
-  let key: DocumentKey
-  /// The previous state, or `nil` if the document did not exist or its previous state is not known.
-  let before: StoredDocument?
-  /// Whether the previous state is known.
-  let isBeforeKnown: Bool
-  /// The new state; `nil` if the document does not exist.
-  let now: StoredDocument?
-  private var sharedDocument: WatchedDocument?
-
-  init(_ key: DocumentKey, before: StoredDocument?, isBeforeKnown: Bool, now: StoredDocument?) {
-    self.key = key
-    self.before = before
-    self.isBeforeKnown = isBeforeKnown
-    self.now = now
-  }
-
-  /// The new state in a form that listeners share.
-  var document: WatchedDocument? {
-    if let sharedDocument { return sharedDocument }
-    guard let now else { return nil }
-    sharedDocument = WatchedDocument(key, now)
-    return sharedDocument
-  }
-}
-
 /// The changes in a query's results: evaluated once a step, regardless of the number of subscriptions.
 final class QueryView {
   let query: WatchedQuery
@@ -55,7 +14,7 @@ final class QueryView {
 
   private var range: QueryRange?
   private var changes: [TargetDocumentChange] = []
-  /// Whether the changes of the current step depend on a state that is not known any more.
+  /// Whether the changes of the current step depend on a previous state that the history no longer contains.
   private var isUnknown = false
   /// For a window: the documents that the current step changed, whether shown or not.
   private var touched: [ResourcePath: DocumentTransition] = [:]
@@ -68,13 +27,13 @@ final class QueryView {
     range = query.range
   }
 
-  /// Whether the window must be filled before the view can be followed.
+  /// Whether the results must be read before changes of the view can be computed.
   var isUnfilled: Bool {
     if case .window = query.shape { window == nil } else { false }
   }
 
   /// The documents that are shown, if the view knows them.
-  var members: [ResourcePath]? { window?.shown }
+  var shownPaths: [ResourcePath]? { window?.shown }
 
   /// Sets the results of the window.
   func fill(_ entries: [ResultWindow.Entry]) {
@@ -82,10 +41,10 @@ final class QueryView {
   }
 
   /// Discards the results.
-  func empty() { window = nil }
+  func discardWindow() { window = nil }
 
   /// Discards the results and any incomplete step.
-  func startOver() {
+  func reset() {
     window = nil
     endStep()
   }
@@ -102,7 +61,7 @@ final class QueryView {
 
   /// Processes a changed document.
   /// - Throws: ``WireError`` if the stored bytes are malformed.
-  func take(_ transition: DocumentTransition) throws(WireError) {
+  func apply(_ transition: DocumentTransition) throws(WireError) {
     guard range != nil else { return }
     let was = try place(transition.before, transition.key, &placeBefore)
     let isNow = try place(transition.now, transition.key, &placeNow)
@@ -204,7 +163,7 @@ final class QueryView {
   }
 
   /// Updates a window that was read at an earlier version with the current state of a document.
-  func bringUp(_ key: DocumentKey, _ now: StoredDocument?) throws(WireError) {
+  func update(_ key: DocumentKey, to now: StoredDocument?) throws(WireError) {
     guard query.scope.contains(key.collection) else { return }
     window?.remove(key.path)
     if try place(now, key, &placeNow) { window?.insert(ResultWindow.Entry(place: placeNow, path: key.path)) }

@@ -9,11 +9,11 @@ final class Subscriber {
     let view: QueryView?
     /// The documents on which the authorization of the target depends.
     var guards: [DocumentKey] = []
-    /// Whether the listener was notified of the version from which the target is followed.
+    /// Whether the listener was notified of the version from which the hub follows the target.
     var isJoined = false
   }
 
-  let listener: WatchMailbox
+  let mailbox: WatchMailbox
   /// The beats in which the listener receives NO_CHANGE; see ``WatchHubState/slots``.
   let slot: Int
   var targets: [Int: Target] = [:]
@@ -24,14 +24,14 @@ final class Subscriber {
   /// The changes that the current step has found for the listener.
   var parts: [WatchBatch.Part] = []
 
-  init(_ listener: WatchMailbox, slot: Int) {
-    self.listener = listener
+  init(_ mailbox: WatchMailbox, slot: Int) {
+    self.mailbox = mailbox
     self.slot = slot
   }
 
   /// Stops notifying the listener until it rejoins.
   func detach() {
     isDetached = true
-    listener.lag()
+    mailbox.discardAndMarkLagging()
   }
 }

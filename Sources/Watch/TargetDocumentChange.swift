@@ -64,7 +64,7 @@ package struct WatchStart: Sendable {
     /// The target ID.
     package let target: Int
     /// The target's documents at the version, in order, if the hub knows them.
-    package let members: [ResourcePath]?
+    package let documents: [ResourcePath]?
   }
 
   /// The version. The listener is notified of all later changes.

@@ -28,7 +28,7 @@ package final class WatchHub: Sendable {
   /// Follows a database until ``stop()``. Without a timer, the caller must call ``beat()`` itself.
   package init(_ database: DocumentDatabase, hasTimer: Bool = true) {
     self.database = database
-    queue = DispatchQueue(label: "hearth.feed.\(database.id.name)")
+    queue = DispatchQueue(label: "hearth.watch.\(database.id.name)")
     state = WatchHubState()
     observation.withLock { $0 = database.changes.observe { [weak self] in self?.stepSoon() } }
     if hasTimer { beatLater() }
@@ -45,68 +45,70 @@ package final class WatchHub: Sendable {
   /// Starts to follow a target. The hub responds with ``WatchMailbox/Event/joined(_:)``.
   ///
   /// Every commit acknowledged before this call is at or below the joined version. `guards` are the documents on
-  /// which the authorization of the target depends, with the versions that the authorization has read. If the
+  /// which the authorization of the target depends, with the versions that the authorization read. If the
   /// version of one differs now or changes later, the target must be authorized again.
   package func join(
-    _ listener: WatchMailbox, target: Int, _ selection: TargetSelection, guards: [(key: DocumentKey, version: Int64)]
+    _ mailbox: WatchMailbox, target: Int, _ selection: TargetSelection, guards: [(key: DocumentKey, version: Int64)]
   ) {
-    run(for: listener) { state, reader in
-      let member = state.member(listener)
-      state.add(target, selection, to: member)
-      state.setGuards(guards, of: target, member, &reader)
-      state.notifyJoined(member, [target])
+    run(for: mailbox) { state, reader in
+      let subscriber = state.subscriber(for: mailbox)
+      state.add(target, selection, to: subscriber)
+      state.setGuards(guards, of: target, subscriber, &reader)
+      state.notifyJoined(subscriber, [target])
     }
   }
 
   /// Wakes a listener after every commit from now on, regardless of the changes.
-  package func subscribeToAll(_ listener: WatchMailbox) {
-    run(for: listener) { state, _ in state.subscribeToAll(listener) }
+  package func subscribeToAll(_ mailbox: WatchMailbox) {
+    run(for: mailbox) { state, _ in state.subscribeToAll(mailbox) }
   }
 
   /// Follows a target again from the current version, after the listener was notified that its changes are not
   /// known.
-  package func refresh(_ listener: WatchMailbox, target: Int) {
-    run(for: listener) { state, _ in
-      guard let member = state.subscribers[ObjectIdentifier(listener)], member.targets[target] != nil else { return }
-      state.notifyJoined(member, [target])
+  package func refresh(_ mailbox: WatchMailbox, target: Int) {
+    run(for: mailbox) { state, _ in
+      guard let subscriber = state.subscribers[ObjectIdentifier(mailbox)], subscriber.targets[target] != nil
+      else { return }
+      state.notifyJoined(subscriber, [target])
     }
   }
 
   /// Replaces the documents on which the authorization of a target depends; see ``join(_:target:_:guards:)``.
-  package func setGuards(_ listener: WatchMailbox, target: Int, _ guards: [(key: DocumentKey, version: Int64)]) {
-    run(for: listener) { state, reader in
-      guard let member = state.subscribers[ObjectIdentifier(listener)], member.targets[target] != nil else { return }
-      state.setGuards(guards, of: target, member, &reader)
+  package func setGuards(_ mailbox: WatchMailbox, target: Int, _ guards: [(key: DocumentKey, version: Int64)]) {
+    run(for: mailbox) { state, reader in
+      guard let subscriber = state.subscribers[ObjectIdentifier(mailbox)], subscriber.targets[target] != nil
+      else { return }
+      state.setGuards(guards, of: target, subscriber, &reader)
     }
   }
 
   /// Resumes after ``WatchMailbox/Event/lagged``: the listener joins all its targets again at the current version.
-  package func rejoin(_ listener: WatchMailbox) {
-    run(for: listener) { state, _ in
-      guard let member = state.subscribers[ObjectIdentifier(listener)] else { return }
-      member.isDetached = false
-      listener.caughtUp()
-      state.notifyJoined(member, member.targets.keys.sorted())
+  package func rejoin(_ mailbox: WatchMailbox) {
+    run(for: mailbox) { state, _ in
+      guard let subscriber = state.subscribers[ObjectIdentifier(mailbox)] else { return }
+      subscriber.isDetached = false
+      mailbox.clearLagging()
+      state.notifyJoined(subscriber, subscriber.targets.keys.sorted())
     }
   }
 
   /// Stops following a target.
-  package func leave(_ listener: WatchMailbox, target: Int) {
+  package func leave(_ mailbox: WatchMailbox, target: Int) {
     queue.async { [self] in
-      if let member = state.subscribers[ObjectIdentifier(listener)] { state.remove(target, from: member) }
+      if let subscriber = state.subscribers[ObjectIdentifier(mailbox)] { state.remove(target, from: subscriber) }
     }
   }
 
   /// Removes a listener.
-  package func close(_ listener: WatchMailbox) {
-    listener.close()
-    queue.async { [self] in state.remove(listener) }
+  package func close(_ mailbox: WatchMailbox) {
+    mailbox.close()
+    queue.async { [self] in state.remove(mailbox) }
   }
 
   /// Wakes every listener, because its authorization may have changed.
   package func wakeAll() {
     queue.async { [self] in
-      for member in state.subscribers.values { member.listener.wake() }
+      for subscriber in state.subscribers.values { subscriber.mailbox.wake() }
     }
   }
 
@@ -134,7 +136,7 @@ package final class WatchHub: Sendable {
 
   /// Steps to the newest version, then runs `body` on the queue.
   private func run(
-    for listener: WatchMailbox? = nil,
+    for mailbox: WatchMailbox? = nil,
     _ body: @escaping @Sendable (inout WatchHubState, inout SnapshotReader) throws -> Void = { _, _ in }
   ) {
     queue.async { [self] in
@@ -144,14 +146,14 @@ package final class WatchHub: Sendable {
           try state.step(&reader)
           try body(&state, &reader)
         }
-      } catch { listener?.answer(.failed(error)) }
+      } catch { mailbox?.deliverResponse(.failed(error)) }
       fillSoon()
     }
   }
 
   /// Fills the windows that are due, one slice at a time, so that steps are not delayed.
   private func fillSoon() {
-    guard state.beginsFilling() else { return }
+    guard state.scheduleRefill() else { return }
     queue.async { [self] in
       do {
         try database.read { reader in

@@ -8,13 +8,15 @@ struct WatchHubState {
   private(set) var version = Int64.min
   private(set) var subscribers: [ObjectIdentifier: Subscriber] = [:]
   private var index = ViewIndex()
-  private var joined = 0
-  private var turn = 0
+  /// The number of listeners so far.
+  private var joinCount = 0
+  /// The slot that the last beat served.
+  private var currentSlot = 0
   /// The windows to be filled, in turn, and the refills that have started.
-  private var fills: [(view: QueryView, fill: WindowRefill?)] = []
+  private var pendingRefills: [(view: QueryView, refill: WindowRefill?)] = []
   /// Whether a slice of a refill is scheduled.
   private(set) var isFilling = false
-  private var subscribersToAll = 0
+  private var allChangesSubscriberCount = 0
 
   /// Each listener receives NO_CHANGE once in this many beats, that is, every 32 seconds.
   static let slots = 8
@@ -24,48 +26,49 @@ struct WatchHubState {
   /// in turn.
   private static let refillSlicesMax = 4
 
-  // MARK: Members
+  // MARK: Subscribers
 
-  mutating func member(_ listener: WatchMailbox) -> Subscriber {
-    if let known = subscribers[ObjectIdentifier(listener)] { return known }
-    joined += 1
-    let member = Subscriber(listener, slot: joined % Self.slots)
-    subscribers[ObjectIdentifier(listener)] = member
-    return member
+  /// Returns the subscriber of a mailbox, and creates it if necessary.
+  mutating func subscriber(for mailbox: WatchMailbox) -> Subscriber {
+    if let known = subscribers[ObjectIdentifier(mailbox)] { return known }
+    joinCount += 1
+    let subscriber = Subscriber(mailbox, slot: joinCount % Self.slots)
+    subscribers[ObjectIdentifier(mailbox)] = subscriber
+    return subscriber
   }
 
   /// Wakes a listener after every commit from now on.
-  mutating func subscribeToAll(_ listener: WatchMailbox) {
-    let member = member(listener)
-    guard !member.receivesAll else { return }
-    member.receivesAll = true
-    subscribersToAll += 1
+  mutating func subscribeToAll(_ mailbox: WatchMailbox) {
+    let subscriber = subscriber(for: mailbox)
+    guard !subscriber.receivesAll else { return }
+    subscriber.receivesAll = true
+    allChangesSubscriberCount += 1
     // The listener may have missed the commits since it last read.
-    listener.wake()
+    mailbox.wake()
   }
 
-  mutating func remove(_ listener: WatchMailbox) {
-    guard let member = subscribers.removeValue(forKey: ObjectIdentifier(listener)) else { return }
-    if member.receivesAll { subscribersToAll -= 1 }
-    for target in member.targets.keys { remove(target, from: member) }
+  mutating func remove(_ mailbox: WatchMailbox) {
+    guard let subscriber = subscribers.removeValue(forKey: ObjectIdentifier(mailbox)) else { return }
+    if subscriber.receivesAll { allChangesSubscriberCount -= 1 }
+    for target in subscriber.targets.keys { remove(target, from: subscriber) }
   }
 
-  mutating func add(_ number: Int, _ selection: TargetSelection, to member: Subscriber) {
-    let subscription = Subscription(member: member, target: number)
+  mutating func add(_ number: Int, _ selection: TargetSelection, to subscriber: Subscriber) {
+    let subscription = Subscription(subscriber: subscriber, target: number)
     switch selection {
     case .query(let query):
       let view = index.view(of: query)
       view.subscriptions[subscription.id] = subscription
-      member.targets[number] = Subscriber.Target(selection: selection, view: view)
+      subscriber.targets[number] = Subscriber.Target(selection: selection, view: view)
     case .documents(let keys):
       for key in keys { index.change(key) { $0.subscriptions[subscription.id] = subscription } }
-      member.targets[number] = Subscriber.Target(selection: selection, view: nil)
+      subscriber.targets[number] = Subscriber.Target(selection: selection, view: nil)
     }
   }
 
-  mutating func remove(_ number: Int, from member: Subscriber) {
-    guard let target = member.targets.removeValue(forKey: number) else { return }
-    let id = Subscription(member: member, target: number).id
+  mutating func remove(_ number: Int, from subscriber: Subscriber) {
+    guard let target = subscriber.targets.removeValue(forKey: number) else { return }
+    let id = Subscription(subscriber: subscriber, target: number).id
     for key in target.guards { index.change(key) { $0.guarded[id] = nil } }
     switch target.selection {
     case .documents(let keys): for key in keys { index.change(key) { $0.subscriptions[id] = nil } }
@@ -76,56 +79,57 @@ struct WatchHubState {
     }
   }
 
-  /// Records the documents on which the authorization of a target depends. If one has another version than the
-  /// authorization has read, the target must be authorized again.
+  /// Records the documents on which the authorization of a target depends. If the version of one differs from the
+  /// version that the authorization read, the target must be authorized again.
   mutating func setGuards(
-    _ guards: [(key: DocumentKey, version: Int64)], of number: Int, _ member: Subscriber, _ reader: inout SnapshotReader
+    _ guards: [(key: DocumentKey, version: Int64)], of number: Int, _ subscriber: Subscriber,
+    _ reader: inout SnapshotReader
   ) {
-    let subscription = Subscription(member: member, target: number)
-    for key in member.targets[number]?.guards ?? [] { index.change(key) { $0.guarded[subscription.id] = nil } }
-    member.targets[number]?.guards = guards.map(\.key)
+    let subscription = Subscription(subscriber: subscriber, target: number)
+    for key in subscriber.targets[number]?.guards ?? [] { index.change(key) { $0.guarded[subscription.id] = nil } }
+    subscriber.targets[number]?.guards = guards.map(\.key)
     for (key, seen) in guards {
       index.change(key) { $0.guarded[subscription.id] = subscription }
       // If the document cannot be read, the authorization will find out.
-      if (try? reader.document(key)?.updateVersion ?? 0) != seen { member.listener.requireReauthorization(number) }
+      if (try? reader.document(key)?.updateVersion ?? 0) != seen { subscriber.mailbox.requireReauthorization(number) }
     }
   }
 
-  /// Notifies a listener of the version from which its targets are followed. Targets whose windows must be filled
+  /// Notifies a listener of the version from which the hub follows its targets. Targets whose windows must be filled
   /// first follow later.
-  mutating func notifyJoined(_ member: Subscriber, _ numbers: [Int]) {
-    guard !member.isDetached else { return }
+  mutating func notifyJoined(_ subscriber: Subscriber, _ numbers: [Int]) {
+    guard !subscriber.isDetached else { return }
     var targets: [WatchStart.Target] = []
     for number in numbers {
-      guard let view = member.targets[number]?.view else {
-        targets.append(WatchStart.Target(target: number, members: nil))
-        member.targets[number]?.isJoined = true
+      guard let view = subscriber.targets[number]?.view else {
+        targets.append(WatchStart.Target(target: number, documents: nil))
+        subscriber.targets[number]?.isJoined = true
         continue
       }
-      member.targets[number]?.isJoined = !view.isUnfilled
+      subscriber.targets[number]?.isJoined = !view.isUnfilled
       if view.isUnfilled {
-        if !fills.contains(where: { $0.view === view }) { fills.append((view, nil)) }
+        if !pendingRefills.contains(where: { $0.view === view }) { pendingRefills.append((view, nil)) }
       } else {
-        targets.append(WatchStart.Target(target: number, members: view.members))
+        targets.append(WatchStart.Target(target: number, documents: view.shownPaths))
       }
     }
-    if !targets.isEmpty { member.listener.answer(.joined(WatchStart(version: version, targets: targets))) }
+    if !targets.isEmpty { subscriber.mailbox.deliverResponse(.joined(WatchStart(version: version, targets: targets))) }
   }
 
   /// Makes all listeners catch up from the change log.
   private func detachAll() {
-    for view in index.allViews { view.startOver() }
-    for member in subscribers.values {
-      member.parts = []
-      if !member.isDetached { member.detach() }
+    for view in index.allViews { view.reset() }
+    for subscriber in subscribers.values {
+      subscriber.parts = []
+      if !subscriber.isDetached { subscriber.detach() }
     }
   }
 
   // MARK: Windows
 
   /// Whether there are windows to be filled and no slice is scheduled. If so, marks a slice as scheduled.
-  mutating func beginsFilling() -> Bool {
-    guard !fills.isEmpty, !isFilling else { return false }
+  mutating func scheduleRefill() -> Bool {
+    guard !pendingRefills.isEmpty, !isFilling else { return false }
     isFilling = true
     return true
   }
@@ -133,46 +137,47 @@ struct WatchHubState {
   /// Runs a slice of the refill whose turn it is. When a window is filled, notifies the listeners that wait for it.
   mutating func fillSlice(_ reader: inout SnapshotReader) throws {
     isFilling = false
-    guard !fills.isEmpty else { return }
-    let (view, started) = fills.removeFirst()
+    guard !pendingRefills.isEmpty else { return }
+    let (view, started) = pendingRefills.removeFirst()
     var begun = started
     guard view.isUnfilled, !view.subscriptions.isEmpty else { return notifyFilled(view) }
     do {
       if let known = begun, try !reader.isReadable(at: known.version) { begun = nil }
-      let fill = if let begun { begun } else { try WindowRefill(view.query, reader.snapshot, at: version) }
-      try fill.slice(reader.snapshot)
-      if let contents = fill.contents {
-        try self.fill(view, contents, &reader)
+      let refill = if let begun { begun } else { try WindowRefill(view.query, reader.snapshot, at: version) }
+      try refill.slice(reader.snapshot)
+      if let contents = refill.contents {
+        try install(contents, in: view, &reader)
         if !view.isUnfilled { return notifyFilled(view) }
-        fills.append((view, nil))
+        pendingRefills.append((view, nil))
       } else {
-        fills.append((view, fill))
+        pendingRefills.append((view, refill))
       }
     } catch { notifyUnreadable(view, error) }
   }
 
   private mutating func notifyFilled(_ view: QueryView) {
     for subscription in view.subscriptions.values
-    where subscription.member.targets[subscription.target]?.isJoined == false {
-      notifyJoined(subscription.member, [subscription.target])
+    where subscription.subscriber.targets[subscription.target]?.isJoined == false {
+      notifyJoined(subscription.subscriber, [subscription.target])
     }
   }
 
   private func notifyUnreadable(_ view: QueryView, _ error: any Error) {
     for subscription in view.subscriptions.values {
-      subscription.member.listener.answer(.unreadable(target: subscription.target, error))
+      subscription.subscriber.mailbox.deliverResponse(.unreadable(target: subscription.target, error))
     }
   }
 
   /// Notifies the listeners that wait for windows that these cannot be filled.
   mutating func giveUpFilling(_ error: any Error) {
     isFilling = false
-    for (view, _) in fills { notifyUnreadable(view, error) }
-    fills = []
+    for (view, _) in pendingRefills { notifyUnreadable(view, error) }
+    pendingRefills = []
   }
 
-  /// Takes the results that were read at an earlier version, if they can be brought up to the current version.
-  private func fill(_ view: QueryView, _ contents: WindowRefill.Contents, _ reader: inout SnapshotReader) throws {
+  /// Fills the window of a view with results that were read at an earlier version, if they can be updated to the
+  /// current version.
+  private func install(_ contents: WindowRefill.Contents, in view: QueryView, _ reader: inout SnapshotReader) throws {
     guard contents.version <= version, try reader.isLogged(since: contents.version) else { return }
     view.fill(contents.entries)
     var from = contents.version
@@ -181,7 +186,7 @@ struct WatchHubState {
       for changed in changes.documents {
         guard let id = changed.id else { continue }
         let key = DocumentKey(uncheckedPath: try reader.collectionPath(changed.collection).appending(id))
-        try view.bringUp(key, try reader.document(id, in: changed.collection, at: version))
+        try view.update(key, to: try reader.document(id, in: changed.collection, at: version))
       }
       guard changes.upTo > from else { break }
       from = changes.upTo
@@ -189,26 +194,28 @@ struct WatchHubState {
     if view.isShort { try refill(view, &reader, at: version) }
   }
 
-  /// Runs the query of a window that has become short. Empties the window if this would take more than a few slices.
+  /// Runs the query of a window that has become short. Discards the window if this would take more than a few
+  /// slices.
   private func refill(_ view: QueryView, _ reader: inout SnapshotReader, at version: Int64) throws {
-    guard try reader.isReadable(at: version) else { return view.empty() }
-    let fill = try WindowRefill(view.query, reader.snapshot, at: version)
+    guard try reader.isReadable(at: version) else { return view.discardWindow() }
+    let refill = try WindowRefill(view.query, reader.snapshot, at: version)
     for _ in 0..<Self.refillSlicesMax {
-      try fill.slice(reader.snapshot)
-      if let contents = fill.contents { return view.fill(contents.entries) }
+      try refill.slice(reader.snapshot)
+      if let contents = refill.contents { return view.fill(contents.entries) }
     }
-    view.empty()
+    view.discardWindow()
   }
 
   // MARK: Steps
 
-  /// Steps to the newest version in a snapshot.
+  /// Processes all changes up to the newest version of a snapshot.
+  /// - Throws: ``StorageError`` if the newest version cannot be read. After any other error, all listeners catch up.
   mutating func step(_ reader: inout SnapshotReader) throws(StorageError) {
     let newest = try reader.lastVersion()
     guard newest > version else { return }
     defer {
-      if subscribersToAll > 0 {
-        for member in subscribers.values where member.receivesAll { member.listener.wake() }
+      if allChangesSubscriberCount > 0 {
+        for subscriber in subscribers.values where subscriber.receivesAll { subscriber.mailbox.wake() }
       }
     }
     do {
@@ -217,7 +224,7 @@ struct WatchHubState {
       while version < newest {
         let changes = try reader.loggedChanges(after: version, rowsMax: Self.stepRowsMax)
         guard try reader.isReadable(at: changes.upTo) else { return startOver(at: newest) }
-        try take(changes, &reader)
+        try apply(changes, &reader)
         version = changes.upTo
       }
     } catch {
@@ -232,7 +239,7 @@ struct WatchHubState {
     version = newest
   }
 
-  private mutating func take(_ changes: LoggedChanges, _ reader: inout SnapshotReader) throws {
+  private mutating func apply(_ changes: LoggedChanges, _ reader: inout SnapshotReader) throws {
     var views: [QueryView] = []
     var touched: [Subscriber] = []
     let isBeforeKnown = try reader.isReadable(at: version)
@@ -249,7 +256,7 @@ struct WatchHubState {
       for set in interest.sets {
         try set.forEach(transition) { view in
           let wasTouched = view.isTouched
-          try view.take(transition)
+          try view.apply(transition)
           if view.isTouched, !wasTouched { views.append(view) }
         }
       }
@@ -271,7 +278,7 @@ struct WatchHubState {
     _ document: DocumentSubscriptions, _ transition: DocumentTransition, _ touched: inout [Subscriber]
   ) {
     for subscription in document.guarded.values {
-      subscription.member.listener.requireReauthorization(subscription.target)
+      subscription.subscriber.mailbox.requireReauthorization(subscription.target)
     }
     guard !document.subscriptions.isEmpty else { return }
     let state = transition.document.map(TargetDocumentChange.State.matches) ?? .deleted
@@ -282,42 +289,43 @@ struct WatchHubState {
   private static func notify(_ view: QueryView, _ delta: TargetDelta?, _ touched: inout [Subscriber]) {
     for subscription in view.subscriptions.values {
       add(delta, for: subscription, &touched)
-      if delta == nil { subscription.member.targets[subscription.target]?.isJoined = false }
+      if delta == nil { subscription.subscriber.targets[subscription.target]?.isJoined = false }
     }
   }
 
   private static func add(_ delta: TargetDelta?, for subscription: Subscription, _ touched: inout [Subscriber]) {
-    let member = subscription.member
-    guard !member.isDetached, member.targets[subscription.target]?.isJoined == true else { return }
-    if member.parts.isEmpty { touched.append(member) }
-    member.parts.append(WatchBatch.Part(target: subscription.target, delta: delta))
+    let subscriber = subscription.subscriber
+    guard !subscriber.isDetached, subscriber.targets[subscription.target]?.isJoined == true else { return }
+    if subscriber.parts.isEmpty { touched.append(subscriber) }
+    subscriber.parts.append(WatchBatch.Part(target: subscription.target, delta: delta))
   }
 
   private func deliver(to touched: [Subscriber], at version: Int64) {
-    for member in touched {
-      let batch = WatchBatch(version: version, parts: member.parts)
-      member.parts = []
-      if !member.listener.deliver(.batch(batch)) { member.isDetached = true }
+    for subscriber in touched {
+      let batch = WatchBatch(version: version, parts: subscriber.parts)
+      subscriber.parts = []
+      if !subscriber.mailbox.deliver(.batch(batch)) { subscriber.isDetached = true }
     }
   }
 
   /// Sends NO_CHANGE to the listeners whose turn it is.
   mutating func beat() {
-    turn = (turn + 1) % Self.slots
-    for member in subscribers.values where member.slot == turn {
-      if !member.isDetached, !member.listener.deliver(.noChange(version)) { member.isDetached = true }
+    currentSlot = (currentSlot + 1) % Self.slots
+    for subscriber in subscribers.values where subscriber.slot == currentSlot {
+      if !subscriber.isDetached, !subscriber.mailbox.deliver(.noChange(version)) { subscriber.isDetached = true }
     }
   }
 
   /// Describes each listener, for diagnostics.
   func descriptions() -> [SubscriberDescription] {
-    subscribers.values.map { member in
-      let load = member.listener.load
+    subscribers.values.map { subscriber in
+      let statistics = subscriber.mailbox.statistics
       return SubscriberDescription(
-        name: member.listener.name,
-        targets: (member.receivesAll ? ["all changes"] : [])
-          + member.targets.sorted { $0.key < $1.key }.map(\.value.selection.text),
-        lag: load.lastSentVersion == 0 ? 0 : max(0, version - load.lastSentVersion), queuedBytes: load.bytes)
+        name: subscriber.mailbox.name,
+        targets: (subscriber.receivesAll ? ["all changes"] : [])
+          + subscriber.targets.sorted { $0.key < $1.key }.map(\.value.selection.text),
+        lag: statistics.lastSentVersion == 0 ? 0 : max(0, version - statistics.lastSentVersion),
+        queuedBytes: statistics.bytes)
     }
   }
 }

@@ -7,7 +7,7 @@ import Synchronization
 package final class WatchMailbox: Sendable {
   /// A notification for a listener.
   package enum Event: Sendable {
-    /// Targets are followed from a version.
+    /// The hub reports all changes of these targets after a version.
     case joined(WatchStart)
     /// The results of a target could not be read.
     case unreadable(target: Int, any Error)
@@ -25,7 +25,8 @@ package final class WatchMailbox: Sendable {
 
   private struct Box {
     var events: [Event] = []
-    var taken = 0
+    /// The index of the next event to read.
+    var readIndex = 0
     var bytes = 0
     /// Targets whose authorization depends on documents that have changed.
     var needsReauthorization: Set<Int> = []
@@ -57,19 +58,19 @@ package final class WatchMailbox: Sendable {
   package func take() -> Event? {
     box.withLock { box in
       if !box.needsReauthorization.isEmpty { return .needsReauthorization(Self.takeReauthorizations(&box)) }
-      guard box.taken < box.events.count else {
+      guard box.readIndex < box.events.count else {
         box.events.removeAll(keepingCapacity: box.events.count < 16)
-        box.taken = 0
+        box.readIndex = 0
         box.isWaiting = true
         return nil
       }
-      let event = box.events[box.taken]
+      let event = box.events[box.readIndex]
       // Release the event here, because the array may never become empty.
-      box.events[box.taken] = .lagged
-      box.taken += 1
-      if box.taken >= 64, box.taken * 2 >= box.events.count {
-        box.events.removeFirst(box.taken)
-        box.taken = 0
+      box.events[box.readIndex] = .lagged
+      box.readIndex += 1
+      if box.readIndex >= 64, box.readIndex * 2 >= box.events.count {
+        box.events.removeFirst(box.readIndex)
+        box.readIndex = 0
       }
       if case .batch(let batch) = event { box.bytes -= batch.bytes }
       return event
@@ -94,11 +95,11 @@ package final class WatchMailbox: Sendable {
     var bytes = 0
     if case .batch(let batch) = event { bytes = batch.bytes }
     return post { box in
-      let waiting = box.events.count - box.taken
+      let waiting = box.events.count - box.readIndex
       if waiting > 0, box.bytes + bytes > Self.bytesMax || waiting >= Self.eventsMax {
         box.isLagging = true
         box.events = [.lagged]
-        box.taken = 0
+        box.readIndex = 0
         box.bytes = 0
         return false
       }
@@ -108,22 +109,22 @@ package final class WatchMailbox: Sendable {
     }
   }
 
-  /// Adds the response to a request of the listener. It always fits.
-  func answer(_ event: Event) { post { $0.events.append(event) } }
+  /// Adds the response to a request of the listener. It is added even if the mailbox is full.
+  func deliverResponse(_ event: Event) { post { $0.events.append(event) } }
 
   /// Makes the listener catch up from the last version that it was notified of.
-  func lag() {
+  func discardAndMarkLagging() {
     post { box in
       guard !box.isLagging else { return }
       box.isLagging = true
       box.events = [.lagged]
-      box.taken = 0
+      box.readIndex = 0
       box.bytes = 0
     }
   }
 
-  /// Ends the state that ``lag()`` or an overflow began.
-  func caughtUp() { box.withLock { $0.isLagging = false } }
+  /// Ends the state that ``discardAndMarkLagging()`` or an overflow began.
+  func clearLagging() { box.withLock { $0.isLagging = false } }
 
   /// Requires that a target is authorized again before other waiting events are handled.
   func requireReauthorization(_ target: Int) { post { _ = $0.needsReauthorization.insert(target) } }
@@ -136,7 +137,7 @@ package final class WatchMailbox: Sendable {
     box.withLock { box in
       box.wake = nil
       box.events = []
-      box.taken = 0
+      box.readIndex = 0
       box.bytes = 0
       box.needsReauthorization = []
     }
@@ -154,7 +155,7 @@ package final class WatchMailbox: Sendable {
   }
 
   /// The size of the waiting batches, in bytes, and the last version that the client was notified of.
-  var load: (bytes: Int, lastSentVersion: Int64) {
+  var statistics: (bytes: Int, lastSentVersion: Int64) {
     (box.withLock { $0.bytes }, lastSentVersion.load(ordering: .relaxed))
   }
 }

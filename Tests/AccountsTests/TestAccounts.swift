@@ -33,7 +33,7 @@ final class TestAccounts: Sendable {
     try Array(token.utf8).withUnsafeBytes { try accounts.verifyIDToken($0) }
   }
 
-  /// Returns the reason why a token is refused, or `nil` if it is accepted.
+  /// Returns the reason why a token is rejected, or `nil` if it is accepted.
   func refusal(_ token: [UInt8]) -> TokenError? {
     token.withUnsafeBytes { bytes in
       do throws(TokenError) {

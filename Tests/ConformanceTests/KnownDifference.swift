@@ -13,18 +13,18 @@ enum KnownDifference: String, Sendable, CaseIterable {
   /// emulator gives INVALID_ARGUMENT for every ended transaction, as production does for read-only ones.
   case endedTransaction
 
-  /// The emulator merges the writes of one document before it checks preconditions, and refuses pairs such as delete
+  /// The emulator merges the writes of one document before it checks preconditions, and rejects pairs such as delete
   /// then update(exists). Hearth checks each precondition after the preceding writes.
   case preconditionAfterOwnWrite
 
-  /// The emulator refuses a document that one commit both writes and verifies, and a verify without a precondition.
+  /// The emulator rejects a document that one commit both writes and verifies, and a verify without a precondition.
   /// Production accepts the commits of web SDKs.
   case verify
 
-  /// Documents of another project or database: production and Hearth refuse to write them, the emulator writes them.
+  /// Documents of another project or database: production and Hearth reject writes to them, the emulator writes them.
   case otherDatabase
 
-  /// More than 500 transforms of a document: production and Hearth refuse them, the emulator has no limit.
+  /// More than 500 transforms of a document: production and Hearth reject them, the emulator has no limit.
   case tooManyTransforms
 
   /// Sorting by name in descending order needs an index that the emulator lacks (FAILED_PRECONDITION).
@@ -36,7 +36,7 @@ enum KnownDifference: String, Sendable, CaseIterable {
   /// Dates and hours that do not exist (30 February, 24:00): the emulator rolls them over.
   case impossibleTime
 
-  /// Nested arrays inside the operand of an array transform: refused like every nested array, but accepted by the
+  /// Nested arrays inside the operand of an array transform: rejected like every nested array, but accepted by the
   /// emulator.
   case nestedArrayOperand
 
@@ -55,7 +55,7 @@ enum KnownDifference: String, Sendable, CaseIterable {
   /// A lone surrogate: a question mark in the emulator, an error 400 or U+FFFD elsewhere.
   case loneSurrogate
 
-  /// The numeric id 0: writable in production, reserved in the emulator.
+  /// The numeric ID 0: writable in production, reserved in the emulator.
   case numericIDZero
 
   /// A time before the database was created: production reports that (INVALID_ARGUMENT), the emulator finds it too
@@ -63,16 +63,16 @@ enum KnownDifference: String, Sendable, CaseIterable {
   case timeBeforeDatabase
 
   /// More than nine digits of a fraction of a second, a space instead of the T, incomplete base64 padding: one server
-  /// refuses them, the other accepts them.
+  /// rejects them, the other accepts them.
   case spelling
 
   /// Times of a document in a request, which have no effect: the emulator parses them, Hearth skips them.
   case timesInRequest
 
-  /// A vector directly in an array: refused by the emulator, undocumented for production.
+  /// A vector directly in an array: rejected by the emulator, undocumented for production.
   case vectorInArray
 
-  /// Integers as components of a vector: stored as doubles in production, refused by the emulator.
+  /// Integers as components of a vector: stored as doubles in production, rejected by the emulator.
   case vectorOfIntegers
 
   /// Whether the databases may contain different documents afterwards. If so, the sequence must stop.
@@ -104,7 +104,7 @@ enum KnownDifference: String, Sendable, CaseIterable {
     case .vectorOfIntegers:
       return oracle.errorStatus == "INVALID_ARGUMENT" && subject.status == 200
     case .unknownParameter, .nameInUpdateMask, .scalarForString, .spelling, .timesInRequest, .vectorInArray:
-      // One server accepts the request that the other refuses.
+      // One server accepts the request that the other rejects.
       return refused || oracle.errorStatus == "INVALID_ARGUMENT" && subject.status == 200
     case .loneSurrogate:
       return oracle.status == 200 && (refused || subject.raw.contains("\u{FFFD}"))

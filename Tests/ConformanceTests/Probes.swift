@@ -1,6 +1,6 @@
 import TestSupport
 
-/// Requests at the limits, one at a time: the last that is allowed and the first that is refused.
+/// Requests at the limits, one at a time: the last that is allowed and the first that is rejected.
 ///
 /// Both servers get each request on a database with `p/a`, `p/b` and `p/vector`. Codes must agree, messages need not.
 struct Probes {

@@ -43,7 +43,7 @@ private struct QueryRun: Sendable {
   /// Aggregations of a field over an order that names `__name__` before it. The emulator requires an index and says
   /// that it cannot exist. Hearth needs none.
   private(set) var impossibleIndexes = 0
-  /// Queries of more than 100 filters and orders. Production and Hearth refuse them, the emulator has no limit.
+  /// Queries of more than 100 filters and orders. Production and Hearth reject them, the emulator has no limit.
   private(set) var tooComplex = 0
   private(set) var failures: [String] = []
   private let servers: Servers

@@ -7,7 +7,7 @@ import TestSupport
 /// - NaN as operand of NOT_EQUAL and NOT_IN: the emulator's results contain documents with NaN.
 /// - null and NaN as operands of an inequality: the emulator finds nothing before it checks whether the query is
 ///   valid, and omits the field from the order.
-/// - Collection groups below a document: the emulator refuses them.
+/// - Collection groups below a document: the emulator rejects them.
 /// - Vectors at equal distances: the emulator keeps them in the order of the query, Hearth sorts them by name.
 struct QueryRequestGenerator {
   private static let fields = ["a", "b", "c", "m.k"]

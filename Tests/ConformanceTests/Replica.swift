@@ -22,7 +22,7 @@ final class Replica {
 
   private let client: TestHTTPClient
   private let quirks: Quirks
-  /// Keyed by the bytes of the name: names contain document ids, which may differ although the strings are
+  /// Keyed by the bytes of the name: names contain document IDs, which may differ although the strings are
   /// canonically equivalent.
   private var variables: [[UInt8]: String] = [:]
   private var normalizer = Normalizer()

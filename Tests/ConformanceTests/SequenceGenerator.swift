@@ -102,7 +102,7 @@ struct SequenceGenerator {
   private func commit(
     _ random: inout SplitMix, number: Int? = nil, transaction: String? = nil, count: Int? = nil
   ) -> Step {
-    // Writes that are refused for their form leave a transaction open, which keeps its locks in the emulator.
+    // Writes that are rejected for their form leave a transaction open, which keeps its locks in the emulator.
     let writes = writer.writes(&random, count: count ?? random.number(in: 1...5), distinct: transaction != nil)
     var body: [JSONNode.Member] = [.init("writes", .array(writes.map(\.write)))]
     if let transaction { body.append(.init("transaction", .string("${\(transaction)}"))) }
@@ -215,7 +215,7 @@ struct SequenceGenerator {
     }
     if isReadOnly, random.chance(percent: 40) { group.append(commit(&random, transaction: id, count: 1)) }
     group.append(end(&random, transaction: id, isReadOnly: isReadOnly))
-    // An id cannot be used again, whatever the outcome of the transaction.
+    // An ID cannot be used again, whatever the outcome of the transaction.
     for _ in 0..<random.number(in: 0...2) {
       var late =
         random.chance(percent: 50)

@@ -74,7 +74,7 @@ struct ServeProcessTests {
         if try session.get("c/\(written)").status != 404 { problems.append("\(when): the refused document is there") }
       }
       try readAll("full")
-      // The server continues to refuse writes while it is full, and does not crash.
+      // The server continues to reject writes while it is full, and does not crash.
       if try session.set("c/\(written)", fields).errorStatus != "RESOURCE_EXHAUSTED" {
         problems.append("the second refusal has another code")
       }

@@ -2,7 +2,7 @@ import TestSupport
 
 /// One request of a sequence, the same for both servers except for values that a server generated.
 ///
-/// `${name}` in the target or in a string of the body is replaced with a variable: a transaction id or a time from an
+/// `${name}` in the target or in a string of the body is replaced with a variable: a transaction ID or a time from an
 /// earlier response.
 struct Step: Sendable {
   enum Body: Sendable {

@@ -149,7 +149,7 @@ struct WriteGenerator {
     }
   }
 
-  /// One to four transforms, no path below another, because the emulator and production refuse those.
+  /// One to four transforms, no path below another, because the emulator and production reject those.
   private func transforms(_ random: inout SplitMix) -> JSONNode {
     var transforms: [JSONNode] = []
     for name in random.sample(["a", "b", "c", "d", "n"], count: random.number(in: 1...3)) {

@@ -29,7 +29,7 @@ import Testing
     [.string("e\u{301}")], [.string("\u{E9}")], [.string("\u{FF5E}")], [.string("😀")],
     [.bytes([])], [.bytes([0])], [.bytes([0, 1])], [.bytes([1])], [.bytes([0xFF])],
     [bson(.binary, .bytes([1]))], [bson(.binary, .bytes([1, 0]))], [bson(.binary, .bytes([2]))],
-    // By segment. Numeric ids come first, by number.
+    // By segment. Numeric IDs come first, by number.
     [.reference("projects/o/databases/d/documents/c/z")],
     [.reference("\(root)/c/__id-5__")], [.reference("\(root)/c/__id7__")], [.reference("\(root)/c/__id12__")],
     [.reference("\(root)/c/12")], [.reference("\(root)/c/a")], [.reference("\(root)/c/a/x/y")],

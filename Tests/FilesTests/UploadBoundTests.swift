@@ -12,26 +12,26 @@ import Testing
     return record.id
   }
 
-  @Test func startersAreKeptUntilTheEnd() throws {
+  @Test func initiatorsAreKeptUntilTheEnd() throws {
     let files = try TestFiles { $0.uploadsMax = 3 }
     func begin(_ name: String, size: Int? = nil) throws -> String {
       var record = UploadRecord(name: TestFiles.name(name), attributes: ObjectAttributes())
       record.declaredSize = size
-      try files.store.beginUpload(record, starter: name)
+      try files.store.beginUpload(record, initiator: name)
       return record.id
     }
-    func starter(_ id: String) -> String? { files.store.starter(ofUpload: id) as? String }
+    func initiator(_ id: String) -> String? { files.store.initiator(ofUpload: id) as? String }
     let ids = [try begin("a", size: 1), try begin("b"), try begin("c")]
-    #expect(ids.map(starter) == ["a", "b", "c"])
+    #expect(ids.map(initiator) == ["a", "b", "c"])
     // An upload without the declared length can continue.
     let short = try files.store.openUpload(ids[0])
     #expect(throws: FilesError.self) { try files.store.finishUpload(short, declared: DeclaredChecksums()) }
-    #expect(starter(ids[0]) == "a")
+    #expect(initiator(ids[0]) == "a")
     try files.store.cancelUpload(files.store.openUpload(ids[0]))
     _ = try files.store.finishUpload(files.store.openUpload(ids[1]), declared: DeclaredChecksums())
     files.clock.advance(seconds: UploadRecord.lifetimeSeconds + 1)
     try files.store.removeOldUploads()
-    #expect(ids.compactMap(starter) == [])
+    #expect(ids.compactMap(initiator) == [])
   }
 
   @Test func failedOpeningIsRetriedAfterAPause() throws {

@@ -36,7 +36,7 @@ extension SeededGenerator {
     return ResourceID.isReserved(id.utf8) && ResourceID.number(id.utf8) == nil ? "d" : id
   }
 
-  /// Returns a collection id or a field name.
+  /// Returns a collection ID or a field name.
   mutating func name() -> String {
     let name = pick(Self.names)
     return ResourceID.isReserved(name.utf8) ? "c" : name

@@ -55,7 +55,7 @@ import Testing
     let small = try readGenerated(20)
     let large = try readGenerated(2100)
     #expect(large.bytes > 20_000_000)
-    // Only the table of ids grows: 16 bytes per id plus spare room, up to a limit.
+    // Only the table of IDs grows: 16 bytes per ID plus spare room, up to a limit.
     #expect(large.buffered - small.buffered <= 4096 * 16)
     #expect(small.buffered < 128 << 10)
   }

@@ -21,7 +21,7 @@ import Testing
       }
     }
 
-    /// Creates an account. Returns its id and its tokens.
+    /// Creates an account. Returns its ID and its tokens.
     func signUp(_ name: String, isVerified: Bool = false) throws -> (uid: String, idToken: String, refreshToken: String)
     {
       let made = try session.user("signUp", #"{"email": "\#(name)@example.com", "password": "secret-1"}"#)

@@ -57,7 +57,7 @@ import WireFormat
 
     var isAdmitted: Bool { source.state.withLock { $0.isAdmitted } }
 
-    func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> FeedProgress {
+    func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> ChangeFeedProgress {
       let (texts, failure, isEndless, isEnded) = source.state.withLock { state in
         (state.texts, state.failure, state.isEndless, state.isEnded)
       }

@@ -17,7 +17,7 @@ import Testing
     try #require(reply.status == 200, "\(reply.text)")
   }
 
-  /// The events of a feed, one line each. Documents are shown by their id; tokens and times are left out.
+  /// The events of a feed, one line each. Documents are shown by their ID; tokens and times are left out.
   private func transcript(_ body: String) -> [String] {
     body.components(separatedBy: "\n").compactMap { line -> String? in
       let text = line.hasPrefix("data: ") ? String(line.dropFirst(6)) : line
@@ -51,7 +51,7 @@ import Testing
     return "\(event)"
   }
 
-  /// The last event id of a feed of server-sent events.
+  /// The last event ID of a feed of server-sent events.
   private func lastID(_ body: String) throws -> String {
     let line = try #require(body.components(separatedBy: "\n").last { $0.hasPrefix("id: ") })
     return String(line.dropFirst(4))

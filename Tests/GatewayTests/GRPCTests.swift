@@ -99,7 +99,7 @@ import WireFormat
       } while !token.isEmpty && pages.count < 10
       return pages
     }
-    // In name order: collection ids first, compared by their bytes.
+    // In name order: collection IDs first, compared by their bytes.
     let top = ["a/1", "a/2", "a!/1", "b/1"]
     #expect(try list("", pageSize: 0) == [top])
     #expect(try list("", pageSize: 3) == [Array(top[..<3]), Array(top[3...])])

@@ -346,7 +346,7 @@ import WireFormat
     #expect(
       try session.failure("signInWithPassword", #"{"email": "bob@example.com", "password": "secret-1"}"#)
         == "INVALID_PASSWORD")
-    // Linking keeps the id. An identity that is linked to another account is refused.
+    // Linking keeps the ID. An identity that is linked to another account is rejected.
     let guest = try session.user("signUp", "{}")
     let token = guest["idToken"] as? String ?? ""
     #expect(
@@ -459,7 +459,7 @@ import WireFormat
       #expect(try session.failure("signInWithPassword", body) == "INVALID_LOGIN_CREDENTIALS")
     }
     // Responses do not reveal whether an account exists. Unsigned tokens and the emulator's administrator are
-    // refused.
+    // rejected.
     try session.user("sendOobCode", #"{"requestType": "PASSWORD_RESET", "email": "bob@example.com"}"#)
     let methods = try session.user("createAuthUri", #"{"identifier": "ann@example.com", "continueUri": "http://x"}"#)
     #expect(methods["registered"] == nil)

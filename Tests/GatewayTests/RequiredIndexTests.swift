@@ -5,7 +5,7 @@ import Foundation
 import HearthServer
 import Testing
 
-/// Queries without an index are refused as in production if indexes are required, and the server suggests an index
+/// Queries without an index are rejected as in production if indexes are required, and the server suggests an index
 /// file for the queries it has seen.
 @Suite struct RequiredIndexTests {
   private static let control = "/hearth/v1/projects/p/databases/(default)/indexes"

@@ -45,7 +45,7 @@ import Testing
     (["a", "--port=1", "--port=2"], "option '--port' is given twice; it accepts one value"),
     (["a", "--quiet=yes"], "option '--quiet' takes no value"),
     (["a", "--quiet", "--quiet"], "option '--quiet' is given twice; it accepts one value"),
-    ([], "the operands are missing: PATH [MORE]"),
+    ([], "an operand is missing: PATH [MORE]"),
     (["a", "b", "c"], "unexpected 'c'; the verb takes PATH [MORE]"),
   ])
   func refusesWords(words: [String], message: String) {

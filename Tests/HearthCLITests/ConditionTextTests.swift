@@ -75,7 +75,7 @@ import Testing
       ("a == 'x", 64, "has no closing quote (at character 6)"), (#"a == "x"#, 64, "has no closing quote"),
       (#"a == {"x": 1"#, 64, "is not closed"), ("t > 2025-13-01", 64, "'2025-13-01' is not a valid date"),
       ("t > 2025-03-01T1", 64, "is not a valid date"), ("(a == 1", 64, "expected ')', 'and' or 'or'"),
-      ("a..b == 1", 64, "'a..b' is not a field path"), ("__name__ == a/b/c", 64, "expected the id of a document"),
+      ("a..b == 1", 64, "'a..b' is not a field path"), ("__name__ == a/b/c", 64, "expected the ID of a document"),
       (String(repeating: "(", count: 40) + "a == 1", 64, "nested deeper than 20"),
       (#"a == {"$ref": 1}"#, 65, "the value of --where"), ("a == 1x", 65, "the value of --where"),
     ] as [(String, Int32, String)])

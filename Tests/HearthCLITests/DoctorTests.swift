@@ -226,7 +226,7 @@ import Testing
     let shell = try ServerProcess(
       executable: "/bin/sh", arguments: ["-c", command, "sh", directory.path, URL(filePath: binary).path])
     #expect(shell.waitForExit(timeoutSeconds: 30) == .code(1))
-    #expect(shell.output.contains("near.json gives admin rights"), "\(shell.output)")
+    #expect(shell.output.contains("near.json gives administrator rights"), "\(shell.output)")
   }
 
   /// Administrators run `hearth doctor` as root. The service could not use files that root creates in its directory.

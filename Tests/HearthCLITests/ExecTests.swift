@@ -39,7 +39,7 @@ import Testing
     #expect(run.output.contains("cannot run 'no-such-command': No such file or directory"), "\(run.output)")
     let none = try HearthBinary.run(["exec"])
     #expect(none.exit == .code(64))
-    #expect(none.output.contains("the operands are missing: -- COMMAND"), "\(none.output)")
+    #expect(none.output.contains("an operand is missing: -- COMMAND"), "\(none.output)")
   }
 
   @Test func forwardsSignals() throws {

@@ -32,7 +32,7 @@ import Testing
         // Wait a tenth of the pause, because the server must detect that the connection broke.
         usleep(UInt32(milliseconds * 100))
       }
-      client.retries.tell = { [unowned self] _, reason in reasons.append(reason) }
+      client.retries.onPause = { [unowned self] _, reason in reasons.append(reason) }
     }
 
     func upload(_ path: String, as name: String) throws -> [Int] {

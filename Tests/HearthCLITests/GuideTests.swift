@@ -26,7 +26,7 @@ struct GuideTests {
 
   /// The test above runs the programs if it can. This test is shown as skipped if it cannot.
   @Test(.enabled(if: PythonClients.interpreter != nil, "\(PythonClients.reasonForSkipping)"), arguments: paths)
-  func programsInPythonRun(path: String) throws {
+  func guideHasAProgramInPython(path: String) throws {
     #expect(try GuidePage(path: path).blocks.contains { $0.kind == .python }, "\(path) has no program in Python")
   }
 }

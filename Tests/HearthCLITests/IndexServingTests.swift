@@ -23,7 +23,7 @@ import Testing
   }
 
   /// A server that is killed while it builds and removes indexes resumes after a restart, and completes both.
-  @Test func anIndexIsBuiltThroughKills() throws {
+  @Test func anIndexBuildResumesAfterKills() throws {
     let lines = (0..<12_000).map {
       #"{"path": "load/\#($0)", "fields": {"n": \#($0), "t": ["a", "b\#($0 % 5)"], "text": "x"}}"#
     }

@@ -76,10 +76,11 @@ import Testing
     #expect(try run("keys", "rotate", "--immediately").exit == .code(0))
     #expect(try status(server.port, "users/ann", String(signed.output.dropLast())) == 401)
     #expect(try status(server.port, "users/ann", String(try run("token", "ann").output.dropLast())) == 404)
-    // Other users are not admins.
+    // Other users are not administrators.
     for arguments in [["keys", "list"], ["keys", "create", "eve", "--output", "-"], ["token", "eve"]] {
       let refused = try HearthBinary.run(arguments + ["--server", "http://127.0.0.1:\(server.port)"])
       #expect(refused.exit == .code(1) && refused.output.contains("401"), "\(refused.output)")
+      #expect(refused.output.contains("this server is in production mode: pass --token"), "\(refused.output)")
     }
     let other = try HearthBinary.run(["keys", "list", "--data", data, "--project", "other"])
     #expect(other.exit == .code(1) && other.output.contains("--project"), "\(other.output)")

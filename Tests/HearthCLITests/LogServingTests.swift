@@ -79,19 +79,19 @@ import Testing
         #"accounts: "a@b.test" was sent a code (PASSWORD_RESET) by user from this machine"#,
       ]
     guard format == "json" else {
-      let told = output.split(separator: "\n").filter { $0.contains("accounts: ") }.map(String.init)
-      return #expect(told == plain.map { "hearth: \($0)" }, "\(output)")
+      let logged = output.split(separator: "\n").filter { $0.contains("accounts: ") }.map(String.init)
+      return #expect(logged == plain.map { "hearth: \($0)" }, "\(output)")
     }
     let events = try lines(output).filter { ($0["event"] as? String)?.hasPrefix("accounts.") ?? false }
     #expect(events.map { $0["message"] as? String } == plain)
     let names = ["uid", "email", "method", "purpose", "by", "client", "reason"]
-    let told = events.map { event in
+    let logged = events.map { event in
       let details = names.compactMap { name in (event[name] as? String).map { "\(name)=\($0)" } }
       return ([event["event"] as? String ?? ""] + details).joined(separator: " ")
     }
     let end = "by=user client=this machine"
     #expect(
-      told == [
+      logged == [
         "accounts.created uid=\(uid) method=password \(end)", "accounts.signed-in uid=\(uid) method=password \(end)",
         "accounts.sign-in-failed uid=\(uid) method=password \(end) reason=wrong password",
         "accounts.sign-in-failed method=password \(end) reason=unknown email address",

@@ -71,7 +71,7 @@ import Testing
       var buffer = [UInt8](repeating: 0, count: 4096)
       while true {
         let count = recv(notified, &buffer, buffer.count, 0)
-        try #require(count > 0, "nobody told \(state) in time")
+        try #require(count > 0, "the server did not send \(state) in time")
         if String(decoding: buffer[..<count], as: UTF8.self).hasPrefix(state) { return }
       }
     }
@@ -169,16 +169,16 @@ import Testing
     }
     // The listener was sent every document exactly once.
     let expected = Set(writers.flatMap(\.written))
-    func told() -> [Substring] {
+    func logged() -> [Substring] {
       watch.output.split(separator: "\n").filter { $0.hasPrefix("+ items/") }.map {
         $0.dropFirst(8).prefix { $0 != " " }
       }
     }
     let deadline = Date(timeIntervalSinceNow: 30)
-    while Set(told().map(String.init)).count < expected.count, Date() < deadline { usleep(10_000) }
-    let lines = told()
+    while Set(logged().map(String.init)).count < expected.count, Date() < deadline { usleep(10_000) }
+    let lines = logged()
     #expect(Set(lines.map(String.init)) == expected)
-    #expect(lines.count == expected.count, "some were told twice")
+    #expect(lines.count == expected.count, "some were sent twice")
   }
 
   @Test func sendsItsStates() throws {

@@ -41,7 +41,7 @@ import Testing
     var last = 0
     for _ in 0..<200_000 where last != 403 { last = try status(server) }
     #expect(last == 403)
-    // The verbs have admin rights on a server in emulator mode.
+    // The verbs have administrator rights on a server in emulator mode.
     let set = try HearthBinary.run(
       ["set", "notes/n", "{}", "--server", "http://127.0.0.1:\(server.port)", "--project", "demo"])
     #expect(set.exit == .code(0), "\(set.output)")

@@ -121,9 +121,9 @@ import Testing
   }
 
   @Test(arguments: [
-    (["rules"], 64, "'rules' must be followed by one of check, test, explain"),
+    (["rules"], 64, "'rules' must be followed by one of check, test, explain\nSee `hearth help rules`."),
     (["rules", "tset", "x"], 64, "did you mean 'rules test'?"),
-    (["rules", "test"], 64, "the operands are missing: FILE…"),
+    (["rules", "test"], 64, "an operand is missing: FILE…"),
     (["rules", "test", "none.json"], 65, "none.json: cannot open the file"),
     (["rules", "explain", "get", "a/b"], 64, "'--rules FILE' is required"),
     (["rules", "explain", "--rules", "none.rules", "get", "a/b"], 65, "none.rules: cannot open the file"),

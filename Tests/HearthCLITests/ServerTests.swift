@@ -40,6 +40,8 @@ import Testing
     let gone = try session.run("get", "users/Zoë")
     #expect(gone.exit == .code(1))
     #expect(gone.output.contains("document users/Zoë does not exist"))
+    #expect(try session.run("get", "users").output == "no documents\n")
+    #expect(try session.run("get", "users", "--json").output.isEmpty)
     let update = try session.run("update", "users/Zoë", "a=1")
     #expect(update.exit == .code(1))
     #expect(update.output.contains("404 NOT_FOUND"), "\(update.output)")
@@ -140,12 +142,14 @@ import Testing
 
   @Test(
     arguments: [
-      (["sevre"], "did you mean 'serve'?"), (["serve", "--prot", "1"], "did you mean '--port'?"),
+      (["sevre"], "did you mean 'serve'?"), (["lst"], "unknown verb 'lst'\nSee `hearth help`."),
+      (["get", "--prt", "1"], "did you mean '--project'?"), (["set"], "the operands are missing: PATH JSON"),
+      (["serve", "--prot", "1"], "did you mean '--port'?"),
       (["serve", "--port", "x"], "must be a whole number"),
       (["serve", "--data", "d", "--in-memory"], "exclude each other"), (["get", "a", "b"], "unexpected 'b'"),
       (["get", "a//b"], "is not a valid path"), (["set", "a", "{}"], "is a collection"),
       (["delete", "a"], "--recursive"),
-      (["import"], "the operands are missing: FILE…"), (["help", "nothing"], "unknown verb"),
+      (["import"], "an operand is missing: FILE…"), (["help", "nothing"], "unknown verb"),
       ([], "Usage: hearth VERB"),
     ] as [([String], String)])
   func badUsageIsExplained(arguments: [String], hint: String) throws {

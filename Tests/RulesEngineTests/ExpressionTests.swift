@@ -5,11 +5,11 @@ import TestSupport
 import Testing
 import WireFormat
 
-/// An expression and the official engine's result.
+/// An expression and the emulator's result.
 struct ExpressionCase: CustomStringConvertible, Sendable {
   let expression: String
   let functions: String
-  /// `value`, `error`, `compile_error`, or `unknown` if the engine crashed.
+  /// `value`, `error`, `compile_error`, or `unknown` if the emulator crashed.
   let result: String
   let value: JSONNode?
   let message: String?
@@ -61,7 +61,7 @@ enum ExpressionResult: Equatable {
   }
 
   @Test(arguments: ExpressionCase.all)
-  func agreesWithTheOfficialEngine(_ test: ExpressionCase) throws {
+  func agreesWithTheEmulator(_ test: ExpressionCase) throws {
     let result = ExpressionResult(test.expression, functions: test.functions)
     switch (test.result, result) {
     case ("value", .value(let text)):
@@ -69,7 +69,7 @@ enum ExpressionResult: Equatable {
       let theirs = try #require(test.value)
       #expect(ours.isSameValue(as: theirs), "\(test.expression): \(text)")
     case ("error", .error(let message)):
-      // The engines write paths in these messages differently.
+      // Hearth and the emulator write paths in these messages differently.
       guard let expected = test.message, !expected.hasPrefix("Service call error"),
         !expected.hasPrefix("Unable to decode")
       else { return }

@@ -60,14 +60,14 @@ import WireFormat
     let client = try Client(service)
     try client.pull()
     #expect(client.takeEvents() == ["CAUGHT UP"])
-    service.settleFeeds()
+    service.settleWatchHubs()
     _ = client.wakes.take()
     try client.pull()
     let one = try EncodedFields(MapValue([("a", 1)])).decoded()["a"].map { "\($0)" } ?? ""
     try service.commit([.set("c/x", ("a", 2)), .set("d/y", ("a", 1))])
     try service.commit([.delete("c/x")])
     try service.commit([.set("c/x", ("a", 1))])
-    service.settleFeeds()
+    service.settleWatchHubs()
     #expect(client.wakes.take())
     try client.pull()
     let two = one.replacing("1", with: "2")
@@ -75,7 +75,7 @@ import WireFormat
       client.takeEvents() == [
         "c/x \(one) > \(two)", "d/y - > \(one)", "COMMIT", "c/x \(two) > -", "COMMIT", "c/x - > \(one)", "COMMIT",
       ])
-    service.settleFeeds()
+    service.settleWatchHubs()
     #expect(!client.wakes.take())
   }
 

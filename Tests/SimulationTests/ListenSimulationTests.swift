@@ -80,7 +80,7 @@ private struct ListenSimulation {
           try listener.client.pull(eventsMax: count)
         }
       }
-      if random.chance(oneIn: 3) { service.settleFeeds() }
+      if random.chance(oneIn: 3) { service.settleWatchHubs() }
     }
     for listener in listeners {
       try listener.client.settle()
@@ -119,7 +119,7 @@ private struct ListenSimulation {
     story.append("burst")
     for _ in 0..<530 {
       try commit([.set("c/x", ("a", .integer(Int64(random.next() % 5))), ("n", .integer(Int64(random.next() >> 1))))])
-      service.settleFeeds()
+      service.settleWatchHubs()
     }
   }
 

@@ -164,7 +164,7 @@ import Watch
     for index in 0..<600 {
       let number = Value.integer(Int64(index))
       try service.commit([.set("c/x", ("a", number)), .set("c/y\(index % 7)", ("n", number))])
-      service.settleFeeds()
+      service.settleWatchHubs()
     }
     try client.settle()
     let events = client.takeEvents()
@@ -206,7 +206,7 @@ import Watch
     #expect(found.map(\.name) == ["admin"])
     #expect(found.map(\.lag) == [0])
     try service.commit([.set("c/x", ("a", 2))])
-    service.settleFeeds()
+    service.settleWatchHubs()
     let after = try wait { done in try service.service.listeners(as: .admin, completion: done) }
     #expect(after.allSatisfy { $0.lag > 0 && $0.queuedBytes > 0 })
   }
@@ -217,7 +217,7 @@ import Watch
     try client.settle()
     _ = client.takeEvents()
     for hub in service.service.watchHubs.all { for _ in 0..<8 { hub.beat() } }
-    service.settleFeeds()
+    service.settleWatchHubs()
     #expect(client.wakes.take())
     try expect("SNAPSHOT")
   }

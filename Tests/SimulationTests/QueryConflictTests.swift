@@ -106,78 +106,113 @@ import Testing
       "a phantom is created and deleted", .query(tasks(where: ofAnn)), .set("tasks/new", ("owner", "ann")),
       .delete("tasks/new"), conflicts: false),
     Case(
-      "a document that does not match", .query(tasks(where: ofAnn)), .merge("tasks/c", ["rank"], ("rank", 1)),
+      "a document that does not match changes", .query(tasks(where: ofAnn)), .merge("tasks/c", ["rank"], ("rank", 1)),
       conflicts: false),
     Case(
-      "a new document that does not match", .query(tasks(where: ofAnn)), .set("tasks/new", ("owner", "ben")),
-      conflicts: false),
-    Case("another collection", .query(tasks(where: ofAnn)), .set("other/new", ("owner", "ann")), conflicts: false),
-    Case(
-      "a collection below", .query(tasks(where: ofAnn)), .set("tasks/a/tasks/x", ("owner", "ann")), conflicts: false),
-    Case(
-      "a write that changes nothing", .query(tasks(where: ofAnn)), .merge("tasks/a", ["rank"], ("rank", 1)),
+      "a document that does not match is created", .query(tasks(where: ofAnn)), .set("tasks/new", ("owner", "ben")),
       conflicts: false),
     Case(
-      "an alternative that did not match", .query(tasks(where: .or([ofAnn, .field(field("rank"), .equal, 7)]))),
+      "a document of another collection is created", .query(tasks(where: ofAnn)), .set("other/new", ("owner", "ann")),
+      conflicts: false),
+    Case(
+      "a document of a collection below is created", .query(tasks(where: ofAnn)),
+      .set("tasks/a/tasks/x", ("owner", "ann")), conflicts: false),
+    Case(
+      "a write changes nothing", .query(tasks(where: ofAnn)), .merge("tasks/a", ["rank"], ("rank", 1)),
+      conflicts: false),
+    Case(
+      "a document starts to match an alternative",
+      .query(tasks(where: .or([ofAnn, .field(field("rank"), .equal, 7)]))),
       .merge("tasks/c", ["rank"], ("rank", 7)), conflicts: true),
     Case(
-      "no result before and after", .query(tasks(where: .field(field("owner"), .equal, "eve"))), .delete("tasks/a"),
+      "a document is deleted and there are still no results",
+      .query(tasks(where: .field(field("owner"), .equal, "eve"))), .delete("tasks/a"),
       conflicts: false),
     Case(
-      "no result before, one after", .query(tasks(where: .field(field("owner"), .equal, "eve"))),
+      "the first result is created", .query(tasks(where: .field(field("owner"), .equal, "eve"))),
       .set("tasks/new", ("owner", "eve")), conflicts: true),
-    Case("a new collection", .query(Query(collectionID: "fresh")), .set("fresh/x"), conflicts: true),
+    Case("a collection is created", .query(Query(collectionID: "fresh")), .set("fresh/x"), conflicts: true),
     // The order and its bounds.
     Case(
-      "a document without the field of the order", .query(tasks(by: rank)), .merge("tasks/e", ["x"], ("x", 1)),
+      "a document without the field of the order changes", .query(tasks(by: rank)), .merge("tasks/e", ["x"], ("x", 1)),
       conflicts: false),
     Case(
-      "a document that gets the field of the order", .query(tasks(by: rank)), .merge("tasks/e", ["rank"], ("rank", 9)),
+      "a document gets the field of the order", .query(tasks(by: rank)), .merge("tasks/e", ["rank"], ("rank", 9)),
       conflicts: true),
-    Case("before the bounds", .query(bounded(tasks(by: rank), from: 2, to: 3)), .delete("tasks/a"), conflicts: false),
-    Case("at a bound", .query(bounded(tasks(by: rank), from: 2, to: 3)), .delete("tasks/c"), conflicts: true),
-    Case("after the bounds", .query(bounded(tasks(by: rank), from: 2, to: 3)), .delete("tasks/d"), conflicts: false),
     Case(
-      "into the bounds", .query(bounded(tasks(by: rank), from: 2, to: 3)), .merge("tasks/d", ["rank"], ("rank", 2)),
+      "a document before the bounds is deleted", .query(bounded(tasks(by: rank), from: 2, to: 3)), .delete("tasks/a"),
+      conflicts: false),
+    Case(
+      "a document at a bound is deleted", .query(bounded(tasks(by: rank), from: 2, to: 3)), .delete("tasks/c"),
+      conflicts: true),
+    Case(
+      "a document after the bounds is deleted", .query(bounded(tasks(by: rank), from: 2, to: 3)), .delete("tasks/d"),
+      conflicts: false),
+    Case(
+      "a document moves into the bounds", .query(bounded(tasks(by: rank), from: 2, to: 3)),
+      .merge("tasks/d", ["rank"], ("rank", 2)),
       conflicts: true),
     // The limit.
-    Case("after the last result", .query(tasks(by: rank, limit: 2)), .delete("tasks/c"), conflicts: false),
     Case(
-      "new after the last result", .query(tasks(by: rank, limit: 2)), .set("tasks/new", ("rank", 3)), conflicts: false),
-    Case("the last result", .query(tasks(by: rank, limit: 2)), .merge("tasks/b", ["x"], ("x", 1)), conflicts: true),
-    Case(
-      "new before the last result", .query(tasks(by: rank, limit: 2)), .set("tasks/new", ("rank", 0)), conflicts: true),
-    Case(
-      "equal to the last result, with a lower name", .query(tasks(by: rank, limit: 2)), .set("tasks/az", ("rank", 2)),
-      conflicts: true),
-    Case(
-      "equal to the last result, with a higher name", .query(tasks(by: rank, limit: 2)), .set("tasks/bz", ("rank", 2)),
+      "a document after the last result is deleted", .query(tasks(by: rank, limit: 2)), .delete("tasks/c"),
       conflicts: false),
     Case(
-      "descending, after the last result", .query(tasks(by: rankDown, limit: 2)), .delete("tasks/b"), conflicts: false),
+      "a document is created after the last result", .query(tasks(by: rank, limit: 2)), .set("tasks/new", ("rank", 3)),
+      conflicts: false),
     Case(
-      "descending, before the last result", .query(tasks(by: rankDown, limit: 2)), .set("tasks/new", ("rank", 7)),
+      "the last result changes", .query(tasks(by: rank, limit: 2)), .merge("tasks/b", ["x"], ("x", 1)), conflicts: true),
+    Case(
+      "a document is created before the last result", .query(tasks(by: rank, limit: 2)), .set("tasks/new", ("rank", 0)),
       conflicts: true),
     Case(
-      "a limit that was not reached", .query(tasks(by: rank, limit: 9)), .set("tasks/new", ("rank", 99)),
+      "a document equal to the last result is created with a lower name", .query(tasks(by: rank, limit: 2)),
+      .set("tasks/az", ("rank", 2)),
       conflicts: true),
     Case(
-      "results that were not read", .firstResults(tasks(by: rank, limit: 2), 1), .delete("tasks/b"), conflicts: true),
-    Case("skipped by the offset", .query(tasks(by: rank, limit: 1, offset: 2)), .delete("tasks/a"), conflicts: true),
-    Case("after offset and limit", .query(tasks(by: rank, limit: 1, offset: 2)), .delete("tasks/d"), conflicts: false),
-    Case("a limit of 0", .query(tasks(limit: 0)), .delete("tasks/a"), conflicts: false),
+      "a document equal to the last result is created with a higher name", .query(tasks(by: rank, limit: 2)),
+      .set("tasks/bz", ("rank", 2)),
+      conflicts: false),
+    Case(
+      "descending: a document after the last result is deleted", .query(tasks(by: rankDown, limit: 2)),
+      .delete("tasks/b"), conflicts: false),
+    Case(
+      "descending: a document is created before the last result", .query(tasks(by: rankDown, limit: 2)),
+      .set("tasks/new", ("rank", 7)),
+      conflicts: true),
+    Case(
+      "a document is created and the limit was not reached", .query(tasks(by: rank, limit: 9)),
+      .set("tasks/new", ("rank", 99)),
+      conflicts: true),
+    Case(
+      "a result that was not read is deleted", .firstResults(tasks(by: rank, limit: 2), 1), .delete("tasks/b"),
+      conflicts: true),
+    Case(
+      "a document that the offset skips is deleted", .query(tasks(by: rank, limit: 1, offset: 2)), .delete("tasks/a"),
+      conflicts: true),
+    Case(
+      "a document after offset and limit is deleted", .query(tasks(by: rank, limit: 1, offset: 2)), .delete("tasks/d"),
+      conflicts: false),
+    Case("a document is deleted and the limit is 0", .query(tasks(limit: 0)), .delete("tasks/a"), conflicts: false),
     // The scope.
-    Case("a group's document", .query(notes), .merge("users/ann/notes/n1", ["size"], ("size", 9)), conflicts: true),
-    Case("a group's new collection", .query(notes), .set("users/new/notes/n1"), conflicts: true),
-    Case("a group's new collection, deep", .query(notes), .set("users/ann/notes/n1/more/m/notes/n"), conflicts: true),
     Case(
-      "outside a group", .query(notes), .set("users/ann/other/x"), .merge("users/ben", ["name"], ("name", "B")),
+      "a document of a group changes", .query(notes), .merge("users/ann/notes/n1", ["size"], ("size", 9)),
+      conflicts: true),
+    Case("a group gets a collection", .query(notes), .set("users/new/notes/n1"), conflicts: true),
+    Case(
+      "a group gets a collection at a deeper level", .query(notes), .set("users/ann/notes/n1/more/m/notes/n"),
+      conflicts: true),
+    Case(
+      "documents outside a group change", .query(notes), .set("users/ann/other/x"),
+      .merge("users/ben", ["name"], ("name", "B")),
       conflicts: false),
-    Case("below a document", .query(belowAnn), .set("users/ann/new/x/deep/y"), conflicts: true),
-    Case("the document itself", .query(belowAnn), .set("users/ann", ("name", "Ann")), conflicts: false),
-    Case("below another document", .query(belowAnn), .set("users/anna/notes/n1"), conflicts: false),
-    Case("a new collection at the root", .query(atRoot), .set("fresh/x"), conflicts: true),
-    Case("below the root's collections", .query(atRoot), .set("users/ann/notes/n2"), conflicts: false),
+    Case("a document is created below the parent", .query(belowAnn), .set("users/ann/new/x/deep/y"), conflicts: true),
+    Case("the parent itself changes", .query(belowAnn), .set("users/ann", ("name", "Ann")), conflicts: false),
+    Case(
+      "a document is created below another document", .query(belowAnn), .set("users/anna/notes/n1"), conflicts: false),
+    Case("a collection is created at the root", .query(atRoot), .set("fresh/x"), conflicts: true),
+    Case(
+      "a document is created below the root's collections", .query(atRoot), .set("users/ann/notes/n2"), conflicts: false
+    ),
     // Aggregations.
     Case("a count goes up", .count(tasks(where: ofAnn)), .set("tasks/new", ("owner", "ann")), conflicts: true),
     Case("a count goes down", .count(tasks(where: ofAnn)), .delete("tasks/a"), conflicts: true),
@@ -187,7 +222,8 @@ import Testing
     Case(
       "a counted document is deleted and created", .count(tasks(where: ofAnn)), .delete("tasks/a"),
       .set("tasks/a", ("owner", "ann")), conflicts: false),
-    Case("a document that is not counted", .count(tasks(where: ofAnn)), .delete("tasks/c"), conflicts: false),
+    Case(
+      "a document that is not counted is deleted", .count(tasks(where: ofAnn)), .delete("tasks/c"), conflicts: false),
     Case(
       "a term of a sum changes", .sum(tasks(where: ofAnn), "rank"), .merge("tasks/a", ["rank"], ("rank", 9)),
       conflicts: true),
@@ -195,38 +231,47 @@ import Testing
       "a term of a sum stays", .sum(tasks(where: ofAnn), "rank"), .merge("tasks/a", ["done"], ("done", true)),
       conflicts: false),
     Case(
-      "a document without the term", .sum(tasks(where: ofAnn), "rank"), .merge("tasks/e", ["done"], ("done", true)),
+      "a document without the term changes", .sum(tasks(where: ofAnn), "rank"),
+      .merge("tasks/e", ["done"], ("done", true)),
       conflicts: false),
     Case(
       "a document gets the term", .sum(tasks(where: ofAnn), "rank"), .merge("tasks/e", ["rank"], ("rank", 0)),
       conflicts: true),
     // Listings.
-    Case("a page spans a new document", listing("tasks", pageSize: 2), .set("tasks/aa"), conflicts: true),
-    Case("after a page", listing("tasks", pageSize: 2), .set("tasks/bb"), .delete("tasks/c"), conflicts: false),
+    Case("a document is created within a page", listing("tasks", pageSize: 2), .set("tasks/aa"), conflicts: true),
     Case(
-      "a page by a field", listing("tasks", pageSize: 2, orderBy: "rank desc"), .set("tasks/new", ("rank", 9)),
+      "documents after a page change", listing("tasks", pageSize: 2), .set("tasks/bb"), .delete("tasks/c"),
+      conflicts: false),
+    Case(
+      "a document is created within a page by a field", listing("tasks", pageSize: 2, orderBy: "rank desc"),
+      .set("tasks/new", ("rank", 9)),
       conflicts: true),
     Case(
-      "after a page by a field", listing("tasks", pageSize: 2, orderBy: "rank desc"), .delete("tasks/a"),
+      "a document after a page by a field is deleted", listing("tasks", pageSize: 2, orderBy: "rank desc"),
+      .delete("tasks/a"),
       conflicts: false),
-    Case("before a page", secondPage("tasks"), .delete("tasks/a"), conflicts: false),
-    Case("on a second page", secondPage("tasks"), .delete("tasks/c"), conflicts: true),
+    Case("a document before a page is deleted", secondPage("tasks"), .delete("tasks/a"), conflicts: false),
+    Case("a document on the second page is deleted", secondPage("tasks"), .delete("tasks/c"), conflicts: true),
     Case(
-      "before a page by a field", secondPage("tasks", orderBy: "rank desc"), .set("tasks/new", ("rank", 9)),
+      "a document is created before a page by a field", secondPage("tasks", orderBy: "rank desc"),
+      .set("tasks/new", ("rank", 9)),
       conflicts: false),
     Case(
-      "on a second page by a field", secondPage("tasks", orderBy: "rank desc"),
+      "a document moves to the second page by a field", secondPage("tasks", orderBy: "rank desc"),
       .merge("tasks/e", ["rank"], ("rank", 2)), conflicts: true),
     Case(
-      "after the last result of the last page", secondPage("tasks", orderBy: "rank desc"),
+      "a document is created after the last result of the last page", secondPage("tasks", orderBy: "rank desc"),
       .set("tasks/new", ("rank", 0)), conflicts: true),
-    Case("no missing documents", listing("users"), .set("users/new/notes/n"), conflicts: false),
+    Case(
+      "a missing document appears and is not requested", listing("users"), .set("users/new/notes/n"), conflicts: false),
     Case("a missing document appears", listing("users", showMissing: true), .set("users/new/notes/n"), conflicts: true),
     Case(
-      "a missing document after the page", listing("users", pageSize: 1, showMissing: true), .set("users/zoe/notes/n"),
+      "a missing document appears after the page", listing("users", pageSize: 1, showMissing: true),
+      .set("users/zoe/notes/n"),
       conflicts: false),
     Case(
-      "a missing document has more below", listing("users", showMissing: true), .set("users/ann/notes/n2"),
+      "a missing document gets another document below it", listing("users", showMissing: true),
+      .set("users/ann/notes/n2"),
       conflicts: false),
   ]
 

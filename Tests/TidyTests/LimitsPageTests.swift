@@ -4,29 +4,42 @@ import Testing
 /// The page docs/reference/limits.md matches the constants that declare the limits. `make reference` rewrites the
 /// page.
 @Suite struct LimitsPageTests {
+  /// The file with the defaults of the transport. The server sets other values for some of them.
+  private static let configurationPath = "Sources/HTTP/Transport/Server/TransportConfiguration.swift"
+
   /// The files that declare limits, with the heading of their table.
   static let sources: [(heading: String, path: String)] = [
     ("Documents, queries and transactions", "Sources/Model/DocumentModel/Limits.swift"),
     ("Queries", "Sources/Query/QueryEngine/Planning/QueryError.swift"),
     ("Listeners", "Sources/Services/DatabaseService/Streams/ListenStream.swift"),
     ("Write streams", "Sources/Services/DatabaseService/Streams/WriteStream.swift"),
+    ("Rejected targets of listeners", "Sources/API/Gateway/Streams/ListenSession.swift"),
     ("WebChannel", "Sources/API/Gateway/WebChannel/ChannelTable.swift"),
+    ("Messages of a WebChannel", "Sources/API/Gateway/WebChannel/ChannelForm.swift"),
     ("Security rules", "Sources/Rules/RulesEngine/Syntax/SourceText.swift"),
-    ("Evaluation of rules", "Sources/Rules/RulesEngine/Evaluation/Evaluator.swift"),
+    ("Evaluation of rules", "Sources/Rules/RulesEngine/Evaluation/Evaluator/Evaluator.swift"),
     ("Accounts", "Sources/Services/Accounts/Users/User.swift"),
     ("Tokens", "Sources/Services/Accounts/Tokens/TokenMinter.swift"),
+    ("Batches of accounts", "Sources/API/Gateway/Accounts/IdentityRequest+Batch.swift"),
+    ("Keys of programs", "Sources/Services/Accounts/Tokens/ServiceKeys.swift"),
+    ("Buckets", "Sources/Services/Files/Objects/Bucket.swift"),
     ("Names of files", "Sources/Services/Files/Objects/ObjectName.swift"),
     ("Metadata of files", "Sources/Services/Files/Objects/StoredObject.swift"),
     ("Uploads", "Sources/Services/Files/Uploads/UploadRecord.swift"),
-    ("Connections", "Sources/HTTP/Transport/Server/TransportConfiguration.swift"),
-    ("HTTP/2 connections", "Sources/HTTP/Transport/HTTP2/HTTP2Limits.swift"),
+    ("Patterns of names", "Sources/Services/Files/Objects/NamePattern.swift"),
+    ("Composed files", "Sources/Services/Files/Store/FileStore+Compose.swift"),
+    ("Batches of requests for files", "Sources/API/Gateway/Files/BatchReader.swift"),
+    ("Connections", configurationPath),
+    ("JSON requests", "Sources/Wire/WireFormat/JSON/JSONDocument.swift"),
     ("Index files", "Sources/Wire/FixtureTree/IndexFile/IndexFile.swift"),
   ]
 
   @Test func pageMatchesTheCode() throws {
     let path = "docs/reference/limits.md"
     let text = try Self.page()
-    if ProcessInfo.processInfo.environment["REFERENCE_PAGES"] == "write" {
+    if ProcessInfo.processInfo.environment["REFERENCE_PAGES"] == "write",
+      ProcessInfo.processInfo.environment["CI"] == nil
+    {
       try text.write(toFile: "\(Repository.root)/\(path)", atomically: true, encoding: .utf8)
     }
     #expect(Repository.text(of: path) == text, "\(path) is stale; `make reference` rewrites it")
@@ -38,17 +51,42 @@ import Testing
 
       <!-- Generated from the code; `make reference` rewrites it. -->
 
-      The limits that Hearth enforces, by the names they have in the code. A request beyond a documented limit gets the error
-      that Cloud Firestore returns for it; see [the Firestore API](firestore-api.md), sections 7 and 12.
+      The limits that Hearth enforces, by the names they have in the code. A request beyond a limit of Cloud Firestore gets
+      the error that Cloud Firestore returns. The sources that a row names are pages of this reference.
 
       """
+    let serverValues = try serverValues()
     for (heading, path) in sources {
-      let limits = limits(in: path)
+      var limits = limits(in: path)
+      if path == configurationPath {
+        for index in limits.indices { limits[index].value = serverValues[limits[index].name] ?? limits[index].value }
+      }
       try #require(!limits.isEmpty, "\(path) declares no limit")
       text += "\n## \(heading)\n\n`\(path)`\n\n| limit | value | meaning |\n| --- | ---: | --- |\n"
       for limit in limits { text += "| `\(limit.name)` | \(limit.value) | \(limit.meaning) |\n" }
     }
     return text
+  }
+
+  /// The limits of the transport that `Server` sets, as the page shows them, by name.
+  private static func serverValues() throws -> [String: String] {
+    let gateway = limits(in: "Sources/API/Gateway/HTTPGateway.swift")
+    var values: [String: String] = [:]
+    // Four spaces: deeper assignments configure the address of the metrics.
+    for line in Repository.text(of: "Sources/Server/HearthServer/Server.swift").split(separator: "\n") {
+      guard let match = line.firstMatch(of: /^    transport\.(\w+(?:Max|Min|Seconds)) = (?:HTTPGateway\.(\w+)|(.+))$/)
+      else { continue }
+      let name = String(match.output.1)
+      if let constant = match.output.2 {
+        values[name] = try #require(gateway.first { $0.name == constant }?.value, "no value of \(line)")
+      } else if let text = match.output.3 {
+        var arithmetic = Arithmetic(text)
+        let result = arithmetic.result()
+        values[name] = shown(try #require(result, "no value of \(line)"), name)
+      }
+    }
+    try #require(values.count >= 2, "Server.swift sets no limits")
+    return values
   }
 
   /// The integer constants of a file that have a doc comment and a name with a unit or a limit in it.

@@ -43,14 +43,14 @@ import Testing
   }
 
   @Test func signalsAreReported() throws {
-    let told = Semaphore()
+    let signalled = Semaphore()
     let seen = Shared<Int32>(0)
     let watcher = try SignalWatcher([SIGUSR2]) { signal in
       seen.value = signal
-      told.signal()
+      signalled.signal()
     }
     kill(getpid(), SIGUSR2)
-    told.wait()
+    signalled.wait()
     #expect(seen.value == SIGUSR2)
     watcher.stop()
   }

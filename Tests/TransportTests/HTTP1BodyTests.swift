@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  /// Returns a sink for `/count`, refuses `/refused` immediately, and handles complete bodies for all other targets.
+  /// Returns a sink for `/count`, rejects `/refused` immediately, and handles complete bodies for all other targets.
   private final class Handler: RequestHandler {
     let closed = Shared(0)
 

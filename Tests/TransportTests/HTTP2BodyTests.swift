@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  /// Opens chats for `/chat…`, refuses `/refused` immediately, and passes all other requests to `handle`.
+  /// Opens chats for `/chat…`, rejects `/refused` immediately, and passes all other requests to `handle`.
   private final class Handler: RequestHandler {
     let chats = Shared<[Chat]>([])
     let closed = Shared(0)

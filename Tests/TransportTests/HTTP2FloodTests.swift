@@ -37,7 +37,7 @@ import Testing
       frames: { _ in [HTTP2Frame(kind: .continuation, stream: 1, payload: HTTP2Frame.block([("a", "b")]))] },
       codes: [1, 11]),
     // After the client has confirmed the limit, further streams violate the protocol. Before that, the server
-    // refuses them until they are too many.
+    // rejects them until they are too many.
     Flood(testDescription: "streams beyond the limit", frames: { [.headers($0, head)] }, codes: [1, 11]),
   ]
 

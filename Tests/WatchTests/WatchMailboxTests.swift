@@ -13,9 +13,9 @@ import Testing
   }
 
   private let wakes = WakeCounter()
-  private let listener: WatchMailbox
+  private let mailbox: WatchMailbox
 
-  init() { listener = WatchMailbox(name: "ann") { [wakes] in wakes.increment() } }
+  init() { mailbox = WatchMailbox(name: "ann") { [wakes] in wakes.increment() } }
 
   private func batch(_ version: Int64, bytes: Int = 0) -> WatchMailbox.Event {
     let document = WatchedDocument(
@@ -27,7 +27,7 @@ import Testing
   /// Returns short text forms of all events in the mailbox.
   private func takeAll() -> [String] {
     var all: [String] = []
-    while let event = listener.take() {
+    while let event = mailbox.take() {
       switch event {
       case .batch(let batch): all.append("\(batch.version)")
       case .noChange(let version): all.append("no change \(version)")
@@ -42,63 +42,63 @@ import Testing
   }
 
   @Test func eventsArriveInOrderAndWakeOncePerWait() {
-    #expect(listener.deliver(batch(1)))
+    #expect(mailbox.deliver(batch(1)))
     #expect(wakes.take() == 0)
     #expect(takeAll() == ["1"])
-    #expect(listener.deliver(batch(2)))
-    #expect(listener.deliver(.noChange(3)))
+    #expect(mailbox.deliver(batch(2)))
+    #expect(mailbox.deliver(.noChange(3)))
     #expect(wakes.take() == 1)
     #expect(takeAll() == ["2", "no change 3"])
   }
 
   @Test func reauthorizationsComeFirst() {
-    _ = listener.deliver(batch(1))
-    listener.requireReauthorization(7)
-    listener.requireReauthorization(3)
-    listener.requireReauthorization(7)
+    _ = mailbox.deliver(batch(1))
+    mailbox.requireReauthorization(7)
+    mailbox.requireReauthorization(3)
+    mailbox.requireReauthorization(7)
     #expect(takeAll() == ["reauthorize [3, 7]", "1"])
-    _ = listener.deliver(batch(2))
-    listener.requireReauthorization(3)
-    #expect(listener.takeReauthorizations() == [3])
+    _ = mailbox.deliver(batch(2))
+    mailbox.requireReauthorization(3)
+    #expect(mailbox.takeReauthorizations() == [3])
     #expect(takeAll() == ["2"])
   }
 
   @Test func overflowLeavesASingleLaggedEvent() {
     _ = takeAll()
-    for version in 1...WatchMailbox.eventsMax { #expect(listener.deliver(batch(Int64(version)))) }
-    #expect(!listener.deliver(batch(0)))
+    for version in 1...WatchMailbox.eventsMax { #expect(mailbox.deliver(batch(Int64(version)))) }
+    #expect(!mailbox.deliver(batch(0)))
     #expect(wakes.take() == 1)
-    #expect(listener.load.bytes == 0)
+    #expect(mailbox.statistics.bytes == 0)
     #expect(takeAll() == ["lagged"])
-    listener.caughtUp()
-    #expect(listener.deliver(batch(9)))
+    mailbox.clearLagging()
+    #expect(mailbox.deliver(batch(9)))
     #expect(takeAll() == ["9"])
   }
 
   @Test func bytesAreLimitedExceptForOneBatch() {
-    #expect(listener.deliver(batch(1, bytes: 2 * WatchMailbox.bytesMax)))
-    #expect(!listener.deliver(batch(2)))
+    #expect(mailbox.deliver(batch(1, bytes: 2 * WatchMailbox.bytesMax)))
+    #expect(!mailbox.deliver(batch(2)))
     #expect(takeAll() == ["lagged"])
-    listener.caughtUp()
+    mailbox.clearLagging()
     var delivered = 0
-    while listener.deliver(batch(1, bytes: 10_000)) { delivered += 1 }
+    while mailbox.deliver(batch(1, bytes: 10_000)) { delivered += 1 }
     #expect((90...105).contains(delivered))
   }
 
   /// The mailbox of a client that never empties it completely must not grow.
   @Test func mailboxThatIsNeverEmptyDoesNotGrow() {
-    _ = listener.deliver(batch(0))
+    _ = mailbox.deliver(batch(0))
     for version in 1...5000 {
-      #expect(listener.deliver(batch(Int64(version))))
-      #expect(listener.take() != nil)
+      #expect(mailbox.deliver(batch(Int64(version))))
+      #expect(mailbox.take() != nil)
     }
     #expect(takeAll() == ["5000"])
   }
 
   @Test func closedMailboxDoesNotWake() {
     _ = takeAll()
-    listener.close()
-    _ = listener.deliver(batch(1))
+    mailbox.close()
+    _ = mailbox.deliver(batch(1))
     #expect(wakes.take() == 0)
   }
 }

@@ -53,7 +53,7 @@ import Testing
       }
     }
     #expect(one == other, "\(row.json)")
-    // Unknown fields of every wire type at the end change nothing, but a truncated field is refused.
+    // Unknown fields of every wire type at the end change nothing, but a truncated field is rejected.
     let unknown: [UInt8] = [
       0xA0, 0x3F, 1, 0xAA, 0x3F, 2, 7, 7, 0xAD, 0x3F, 0, 0, 0, 0, 0xA1, 0x3F, 0, 0, 0, 0, 0, 0, 0, 0,
     ]
@@ -148,7 +148,7 @@ import Testing
     #expect(bytes.prefix(4) == expected.prefix(4))
   }
 
-  /// Any bytes are decoded or refused without a crash.
+  /// Any bytes are decoded or rejected without a crash.
   @Test func mutatedBytesNeverTrap() throws {
     let seed = TestSeeds.of("FUZZ_SEED", otherwise: [1])[0]
     var random = SplitMix(seed: seed)

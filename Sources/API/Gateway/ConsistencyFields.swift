@@ -50,7 +50,7 @@ struct ConsistencyFields {
 }
 
 extension TransactionMode {
-  /// Creates the mode in transaction options, or `nil` if they contain none. The id of a retried transaction is not
+  /// Creates the mode in transaction options, or `nil` if they contain none. The ID of a retried transaction is not
   /// needed, because the retry inherits no locks.
   init?(_ options: TransactionOptions) {
     switch options.mode {

@@ -71,7 +71,7 @@ enum ErrorJSON {
 
 extension Exchange {
   /// Logs a status if the server is at fault.
-  func tell(_ status: Status) {
+  func logFailure(of status: Status) {
     guard let fault = status.fault else { return }
     logFailure(fault, status: ErrorJSON.httpStatus(status.code))
   }

@@ -83,34 +83,34 @@ package final class HTTPGateway: RequestHandler {
     let responder = Responder(exchange, request)
     guard request.method != .options else { return responder.sendPreflight(request) }
     let (path, parameters) = Self.split(request.target)
-    if request.version == .http2, GRPCHandler.takes(request) {
-      exchange.claim(.grpc)
+    if request.version == .http2, GRPCHandler.isGRPC(request) {
+      exchange.setKind(.grpc)
       grpc.handle(path, request, exchange)
     } else if let call = keys.call(path) {
-      exchange.claim(.keys)
+      exchange.setKind(.keys)
       keys.handle(call, request, responder)
     } else if let route = IdentityRoute.find(path) {
-      exchange.claim(route.isSignIn ? .signIn : .accounts)
+      exchange.setKind(route.isSignIn ? .signIn : .accounts)
       identity.handle(route, parameters, request, responder)
     } else if let rest = path.dropping("/v1/") ?? path.dropping("/v1beta1/") {
-      exchange.claim(.rest)
+      exchange.setKind(.rest)
       self.rest.handle(rest, parameters, request, responder)
     } else if let rest = path.dropping("/emulator/v1/") {
-      exchange.claim(.control)
+      exchange.setKind(.control)
       control.handleEmulator(rest, request, responder)
     } else if let rest = path.dropping("/hearth/v1/") {
-      exchange.claim(.control)
+      exchange.setKind(.control)
       control.handleHearth(rest, parameters, request, responder)
-    } else if let files, let (place, rest) = StorageHandler.place(path, parameters) {
-      exchange.claim(.files)
-      files.handle(place, rest, parameters, request, exchange)
+    } else if let files, let (route, rest) = StorageHandler.route(path, parameters) {
+      exchange.setKind(.files)
+      files.handle(route, rest, parameters, request, exchange)
     } else if let call = OperationsHandler.call(path) {
       operations.handle(call, request, exchange, isTrusted: isAdmitted)
     } else if path.elementsEqual("/".utf8), request.method == .get || request.method == .head {
-      exchange.claim(.operations)
+      exchange.setKind(.operations)
       responder.sendText(200, "Ok\n")
     } else if let rest = path.dropping("/google.firestore.v1.Firestore/") {
-      exchange.claim(.channel)
+      exchange.setKind(.channel)
       if let method = WebChannelHandler.method(rest) { return channels.handle(method, parameters, request, responder) }
       responder.sendText(415, "A gRPC call needs HTTP/2 and the content type application/grpc.\n")
     } else {
@@ -128,14 +128,14 @@ package final class HTTPGateway: RequestHandler {
   /// Opens the body of a file upload or of a bidirectional gRPC stream, which is read piece by piece.
   package func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
     let (path, parameters) = Self.split(request.target)
-    if let files, let (place, rest) = StorageHandler.place(path, parameters) {
-      exchange.claim(.files)
-      let sink = files.openBody(place, rest, parameters, request, exchange)
-      if sink != nil { exchange.claim(.upload) }
+    if let files, let (route, rest) = StorageHandler.route(path, parameters) {
+      exchange.setKind(.files)
+      let sink = files.openBody(route, rest, parameters, request, exchange)
+      if sink != nil { exchange.setKind(.upload) }
       return sink
     }
     guard request.version == .http2 else { return nil }
-    if GRPCHandler.takes(request) { exchange.claim(.grpc) }
+    if GRPCHandler.isGRPC(request) { exchange.setKind(.grpc) }
     return grpc.openBody(path, request, exchange)
   }
 

@@ -44,7 +44,7 @@ struct Responder: Sendable {
   }
 
   /// Responds with a feed. Its headers keep caches from storing it and proxies from buffering it.
-  func stream(_ format: FeedFormat, from source: any BodySource) {
+  func stream(_ format: ChangeFeedFormat, from source: any BodySource) {
     exchange.stream(
       status: 200,
       headers: { headers in
@@ -64,7 +64,7 @@ struct Responder: Sendable {
   /// Responds with an error. On streaming methods the error object is in an array (firestore-api.md, section 1.3).
   func sendError(_ status: Status, inArray: Bool = false) {
     let httpStatus = ErrorJSON.httpStatus(status.code)
-    exchange.tell(status)
+    exchange.logFailure(of: status)
     var body = ErrorJSON.encode(status, httpStatus: httpStatus)
     if inArray { body = [UInt8(ascii: "[")] + body + [UInt8(ascii: "]")] }
     sendJSON(body, status: httpStatus)

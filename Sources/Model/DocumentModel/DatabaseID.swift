@@ -1,18 +1,18 @@
-/// The identity of a database: a project id and a database id.
+/// The identity of a database: a project ID and a database ID.
 package struct DatabaseID: Hashable, Sendable {
-  /// The project id, such as `demo`.
+  /// The project ID, such as `demo`.
   package let project: String
-  /// The database id, ``defaultDatabase`` if the client names none.
+  /// The database ID, ``defaultDatabase`` if the client names none.
   package let database: String
 
-  /// The database id of a client that names no database.
+  /// The database ID of a client that names no database.
   package static let defaultDatabase = "(default)"
 
   /// Creates an identity. Returns `nil` if a part is empty, longer than 100 bytes, or not usable in a resource
   /// name.
   ///
-  /// Production requires database ids of 4 to 63 characters (firestore-api.md, section 0), but emulators accept any
-  /// name. This initializer therefore rejects only ids that would be ambiguous in a resource name or unsafe in a
+  /// Production requires database IDs of 4 to 63 characters (firestore-api.md, section 0), but emulators accept any
+  /// name. This initializer therefore rejects only IDs that would be ambiguous in a resource name or unsafe in a
   /// file name.
   package init?(project: String, database: String = DatabaseID.defaultDatabase) {
     guard Self.isUsable(project), Self.isUsable(database) else { return nil }

@@ -3,9 +3,9 @@
 package struct IndexDefinition: Hashable, Sendable {
   /// The collections that share the entries of an index.
   package enum Scope: Hashable, Sendable {
-    /// Each collection with the id has its own entries. They serve queries on one collection.
+    /// Each collection with the ID has its own entries. They serve queries on one collection.
     case collection
-    /// All collections with the id share the entries. They serve queries on the collection group.
+    /// All collections with the ID share the entries. They serve queries on the collection group.
     case collectionGroup
   }
 
@@ -31,7 +31,7 @@ package struct IndexDefinition: Hashable, Sendable {
     }
   }
 
-  /// The id of the collections.
+  /// The ID of the collections.
   package var collectionID: String
   package var scope: Scope
   /// The fields in order. The document name follows, in the direction of the last field that has one, unless the
@@ -44,7 +44,7 @@ package struct IndexDefinition: Hashable, Sendable {
     self.fields = fields
   }
 
-  // Compares collection ids by their bytes: two Unicode spellings of a text are different ids.
+  // Compares collection IDs by their bytes: two Unicode spellings of a text are different IDs.
   package static func == (a: IndexDefinition, b: IndexDefinition) -> Bool {
     a.scope == b.scope && a.fields == b.fields && a.collectionID.utf8.elementsEqual(b.collectionID.utf8)
   }
@@ -64,7 +64,7 @@ extension Hasher {
   }
 }
 
-/// The automatic indexing of one field in the collections with one id, if it differs from the default.
+/// The automatic indexing of one field in the collections with one ID, if it differs from the default.
 ///
 /// By default a field has ascending, descending and array-contains entries in each collection, and none for the
 /// collection group (firestore-api.md, section 10.1).
@@ -81,7 +81,7 @@ package struct FieldIndexing: Hashable, Sendable {
     }
   }
 
-  /// The id of the collections, or ``allCollections``.
+  /// The ID of the collections, or ``allCollections``.
   package var collectionID: String
   /// The field, or ``allFields``.
   package var path: FieldPath
@@ -97,12 +97,12 @@ package struct FieldIndexing: Hashable, Sendable {
     self.expires = expires
   }
 
-  /// The collection id that represents all collections without a setting of their own.
+  /// The collection ID that represents all collections without a setting of their own.
   package static let allCollections = "__default__"
   /// The path that represents all fields without a setting of their own.
   package static let allFields = FieldPath(field: "*")
 
-  // Compares collection ids by their bytes: two Unicode spellings of a text are different ids.
+  // Compares collection IDs by their bytes: two Unicode spellings of a text are different IDs.
   package static func == (a: FieldIndexing, b: FieldIndexing) -> Bool {
     a.path == b.path && a.entries == b.entries && a.expires == b.expires
       && a.collectionID.utf8.elementsEqual(b.collectionID.utf8)

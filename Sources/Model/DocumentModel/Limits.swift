@@ -1,8 +1,9 @@
-/// The documented limits of documents, indexes, requests, transactions and queries.
+/// The documented limits of documents, indexes, requests, transactions and queries. ``pageSizeDefault`` is not a limit
+/// but the default page size of a list request.
 ///
 /// Each comment has three parts in this order: the limited quantity with its unit, the effect of the limit, the source.
 package enum Limits {
-  /// A collection id or document id, in UTF-8 bytes. A longer id is INVALID_ARGUMENT. Source: firestore-api.md,
+  /// A collection ID or document ID, in UTF-8 bytes. A longer ID is INVALID_ARGUMENT. Source: firestore-api.md,
   /// section 0.
   package static let resourceIDBytesMax = 1500
   /// A document name below the documents root, in UTF-8 bytes. A longer name is INVALID_ARGUMENT. Source:

@@ -44,7 +44,7 @@ package struct ListenTarget: Hashable, Sendable {
 
 /// A request on a Write stream (`WriteRequest`; listen-and-webchannel.md, section 2).
 package struct WriteStreamRequest: Equatable, Sendable {
-  /// The id of the stream to resume; empty for a new stream.
+  /// The ID of the stream to resume; empty for a new stream.
   package var streamID = ""
   /// The latest token that the client received.
   package var streamToken: [UInt8] = []

@@ -4,7 +4,7 @@
 package struct Query: Hashable, Sendable {
   /// The root or the document that contains the collections.
   package var parent: ResourcePath
-  /// The id of the collections, or `nil` for all collections.
+  /// The ID of the collections, or `nil` for all collections.
   package var collectionID: String?
   /// Whether the query includes collections at any depth below ``parent``, not only those directly below it.
   package var includesDescendants: Bool
@@ -25,7 +25,7 @@ package struct Query: Hashable, Sendable {
   /// The search among the documents that the rest of the query selects, or `nil` for none.
   package var findNearest: FindNearest?
 
-  /// Creates a query for all documents of a collection, or of all collections with the id below `parent`.
+  /// Creates a query for all documents of a collection, or of all collections with the ID below `parent`.
   package init(parent: ResourcePath = .root, collectionID: String?, includesDescendants: Bool = false) {
     self.parent = parent
     self.collectionID = collectionID

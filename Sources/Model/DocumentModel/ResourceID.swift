@@ -1,8 +1,8 @@
-/// The rules for one segment of a path, which is a collection id or a document id.
+/// The rules for one segment of a path, which is a collection ID or a document ID.
 package enum ResourceID {
-  /// Returns the number in a numeric id `__id<int64>__`, or `nil` for any other id.
+  /// Returns the number in a numeric ID `__id<int64>__`, or `nil` for any other ID.
   ///
-  /// Each number has exactly one id: leading zeros, `+` and the number 0 are not accepted.
+  /// Each number has exactly one ID: leading zeros, `+` and the number 0 are not accepted.
   package static func number(_ id: some Sequence<UInt8>) -> Int64? {
     var iterator = id.makeIterator()
     for expected in "__id".utf8 {
@@ -30,7 +30,7 @@ package enum ResourceID {
     return value
   }
 
-  /// Returns whether an id matches `__.*__`. The service reserves these ids.
+  /// Returns whether an ID matches `__.*__`. The service reserves these IDs.
   package static func isReserved(_ id: some BidirectionalCollection<UInt8>) -> Bool {
     let underscore = UInt8(ascii: "_")
     guard id.count >= 4 else { return false }
@@ -40,7 +40,7 @@ package enum ResourceID {
       && id[id.index(before: last)] == underscore
   }
 
-  /// Compares two ids in name order: numeric ids come first, by number, then all others by their UTF-8 bytes.
+  /// Compares two IDs in name order: numeric IDs come first, by number, then all others by their UTF-8 bytes.
   ///
   /// Source: firestore-api.md, section 3.1.
   package static func compare<A: Collection<UInt8>, B: Collection<UInt8>>(_ a: A, _ b: B) -> Ordering {

@@ -18,7 +18,7 @@ package struct ResourceName: Hashable, Sendable {
   }
 
   /// Parses the full name of a document.
-  /// - Throws: ``ModelError`` with the documented text if a keyword or a `/` is missing, or if an id is invalid.
+  /// - Throws: ``ModelError`` with the documented text if a keyword or a `/` is missing, or if an ID is invalid.
   package static func document(_ text: some Collection<UInt8>) throws(ModelError) -> (DatabaseID, DocumentKey) {
     let name = try parse(text, isParent: false)
     guard let key = DocumentKey(name.path) else {
@@ -28,7 +28,7 @@ package struct ResourceName: Hashable, Sendable {
   }
 
   /// Parses the full name of a documents root or a document, the form that requests use for a `parent`.
-  /// - Throws: ``ModelError`` with the documented text if a keyword is missing, an id is invalid, or the name is
+  /// - Throws: ``ModelError`` with the documented text if a keyword is missing, an ID is invalid, or the name is
   ///   that of a collection.
   package static func parent(_ text: some Collection<UInt8>) throws(ModelError) -> ResourceName {
     let name = try parse(text, isParent: true)
@@ -39,7 +39,7 @@ package struct ResourceName: Hashable, Sendable {
   }
 
   /// Parses `projects/{p}/databases/{d}`.
-  /// - Throws: ``ModelError`` if a keyword is missing or an id is not usable.
+  /// - Throws: ``ModelError`` if a keyword is missing or an ID is not usable.
   package static func database(_ text: some Collection<UInt8>) throws(ModelError) -> DatabaseID {
     var rest = Array(text)[...]
     let id = try databasePrefix(&rest, whole: text, isParent: true)

@@ -1,7 +1,7 @@
-/// A path below the documents root: collection id, document id, collection id, and so on. The empty path is the
+/// A path below the documents root: collection ID, document ID, collection ID, and so on. The empty path is the
 /// root.
 ///
-/// It is stored as UTF-8 bytes with `/` between the segments, because no id may contain `/`. That takes one
+/// It is stored as UTF-8 bytes with `/` between the segments, because no ID may contain `/`. That takes one
 /// allocation, and paths are compared and hashed as bytes, never by Unicode equivalence. The order is that of
 /// document names: segment by segment.
 package struct ResourcePath: Hashable, Sendable {
@@ -16,15 +16,15 @@ package struct ResourcePath: Hashable, Sendable {
     self.bytes = bytes
   }
 
-  /// Parses `a/b/c` and checks every id.
-  /// - Throws: ``ModelError`` with the documented text for the first invalid id, or if the path is too long or too
+  /// Parses `a/b/c` and checks every ID.
+  /// - Throws: ``ModelError`` with the documented text for the first invalid ID, or if the path is too long or too
   ///   deep.
   package init(_ text: String) throws(ModelError) {
     try self.init(checking: Array(text.utf8))
   }
 
-  /// Checks every id of a path given as bytes.
-  /// - Throws: ``ModelError`` with the documented text for the first invalid id, or if the path is too long or too
+  /// Checks every ID of a path given as bytes.
+  /// - Throws: ``ModelError`` with the documented text for the first invalid ID, or if the path is too long or too
   ///   deep.
   package init(checking bytes: [UInt8]) throws(ModelError) {
     self.bytes = bytes
@@ -77,7 +77,7 @@ package struct ResourcePath: Hashable, Sendable {
     return ResourcePath(uncheckedBytes: Array(bytes[..<slash]))
   }
 
-  /// Returns the path with one more segment, which must be a valid id.
+  /// Returns the path with one more segment, which must be a valid ID.
   package func appending(_ id: some Collection<UInt8>) -> ResourcePath {
     var joined = [UInt8]()
     joined.reserveCapacity(bytes.count + 1 + id.count)
@@ -87,7 +87,7 @@ package struct ResourcePath: Hashable, Sendable {
     return ResourcePath(uncheckedBytes: joined)
   }
 
-  /// Returns the path with one more segment, given as text, which must be a valid id.
+  /// Returns the path with one more segment, given as text, which must be a valid ID.
   package func appending(_ id: String) -> ResourcePath { appending(id.utf8) }
 
   /// Returns whether this path starts with all segments of `other`. That is true for `other` itself.
@@ -160,7 +160,7 @@ package struct DocumentKey: Hashable, Sendable, Comparable {
   /// The path of the collection that contains the document.
   package var collection: ResourcePath { path.parent }
 
-  /// The document id.
+  /// The document ID.
   package var id: ArraySlice<UInt8> { path.lastSegment }
 
   package static func < (a: DocumentKey, b: DocumentKey) -> Bool { a.path < b.path }

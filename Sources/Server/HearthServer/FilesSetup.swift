@@ -47,7 +47,7 @@ enum FilesSetup {
       try store.recover()
       DispatchQueue.global(qos: .utility).async { [weak store] in
         do throws(FilesError) { _ = try store?.sweep() } catch {
-          configuration.tell(.warn, "files.sweep", "could not remove unreferenced files: \(error)")
+          configuration.log(.warn, "files.sweep", "could not remove unreferenced files: \(error)")
         }
       }
       cleanLater(store, configuration)
@@ -61,7 +61,7 @@ enum FilesSetup {
     DispatchQueue.global(qos: .utility).asyncAfter(deadline: time) { [weak store] in
       guard let store else { return }
       do throws(FilesError) { try store.removeOldUploads() } catch {
-        configuration.tell(.warn, "files.uploads", "could not remove expired uploads: \(error)")
+        configuration.log(.warn, "files.uploads", "could not remove expired uploads: \(error)")
       }
       cleanLater(store, configuration)
     }

@@ -28,7 +28,7 @@ final class IssuerFiles: Sendable {
         guard stamp != stamps[index] else { continue }
         stamps[index] = stamp
         do throws(HearthError) { try read(file) } catch {
-          configuration.tell(
+          configuration.log(
             .warn, "issuer.refused", "\(error.description); the keys that were read from it before stay in use",
             [("file", .text(file.path))])
         }

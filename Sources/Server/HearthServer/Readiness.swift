@@ -50,7 +50,7 @@ final class Readiness: Sendable {
     }
     if let database {
       if (try? service.database(database).read { _ in }) == nil { names.append("database") }
-      if case .broken = service.rules.inForce(for: database) { names.append("rules") }
+      if case .broken = service.rules.active(for: database) { names.append("rules") }
     }
     return names
   }

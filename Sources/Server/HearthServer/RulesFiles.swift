@@ -57,8 +57,8 @@ final class RulesFiles: Sendable {
         stamps[index] = stamp
         do throws(HearthError) {
           registry.set(try Self.compile(file.path), forDatabase: file.database)
-          tell(file.path, nil)
-        } catch { tell(file.path, error) }
+          log(file.path, nil)
+        } catch { log(file.path, error) }
       }
     }
   }
@@ -71,20 +71,20 @@ final class RulesFiles: Sendable {
       stamp = now
       do throws(HearthError) {
         fileRules.set(try Self.compile(path, service: FileRules.service))
-        tell(path, nil)
-      } catch { tell(path, error) }
+        log(path, nil)
+      } catch { log(path, error) }
     }
   }
 
-  private func tell(_ path: String, _ error: HearthError?) {
+  private func log(_ path: String, _ error: HearthError?) {
     stale.withLock { stale in
       if error == nil { stale.remove(path) } else { stale.insert(path) }
     }
     guard let error else {
-      return configuration.tell(
+      return configuration.log(
         .info, "rules.reloaded", "\(path): the rules were reloaded", [("file", .text(path))])
     }
-    configuration.tell(
+    configuration.log(
       .warn, "rules.refused",
       "\(error.description)\nWARNING: \(path) is NOT in force; the previous rules of this file stay in force",
       [("file", .text(path))])

@@ -58,7 +58,7 @@ public final class Server: Sendable {
     registry = Self.makeRegistry(configuration, directory, indexes)
     service = FirestoreService(
       databases: registry, defaultAccess: configuration.mode == .emulator ? .everybody : .nobody, rules: rulesRegistry,
-      proofs: configuration.isEmulatorCompatible ? .emulator : .sound,
+      proofMode: configuration.isEmulatorCompatible ? .emulator : .sound,
       requiresIndexes: configuration.requiresIndexes)
     files = FilesSetup.make(configuration, directory, registry)
     var transport = TransportConfiguration()
@@ -119,7 +119,7 @@ public final class Server: Sendable {
       return try AccountStore(
         store: try LMDBStore.open(options), project: AccountsProject(project),
         mode: configuration.mode == .emulator ? .emulator : .production, now: { clock.now() },
-        audit: { configuration.tell(LogEvent($0)) })
+        audit: { configuration.log(LogEvent($0)) })
     } catch { throw .storage(error.description) }
   }
 
@@ -141,7 +141,7 @@ public final class Server: Sendable {
     do {
       if let own = try operationsHTTP?.start() {
         let url = Self.url("http", own)
-        configuration.tell(.info, "operations.listening", "metrics at \(url)/metrics", [("url", .text(url))])
+        configuration.log(.info, "operations.listening", "metrics at \(url)/metrics", [("url", .text(url))])
       }
       address = try http.start()
     } catch { throw Self.error(error) }
@@ -168,9 +168,9 @@ public final class Server: Sendable {
     guard configuration.tls != nil else { return }
     do {
       try reloadCertificate()
-      configuration.tell(.info, "certificate.reloaded", "the certificate was reloaded")
+      configuration.log(.info, "certificate.reloaded", "the certificate was reloaded")
     } catch {
-      configuration.tell(.error, "certificate.refused", "\(error.description); the current certificate stays in use")
+      configuration.log(.error, "certificate.refused", "\(error.description); the current certificate stays in use")
     }
   }
 
@@ -216,10 +216,10 @@ public final class Server: Sendable {
       registry.maintain()
       issuers.reload()
       do throws(FilesError) { try files.opened?.maintain() } catch {
-        configuration.tell(.warn, "files.sweep", "could not remove unreferenced files: \(error)")
+        configuration.log(.warn, "files.sweep", "could not remove unreferenced files: \(error)")
       }
       do throws(TokenError) { try accounts.maintain() } catch {
-        configuration.tell(.error, "keys.renewal", "could not rotate the signing keys: \(error.description)")
+        configuration.log(.error, "keys.renewal", "could not rotate the signing keys: \(error.description)")
       }
       scheduleMaintenance()
     }
@@ -247,7 +247,7 @@ public final class Server: Sendable {
       editions: { id in enterprise.contains { names(id.database, $0) } ? .enterprise : .standard },
       indexes: { indexes.configuration(of: $0) },
       indexObserver: configuration.logsProgress
-        ? IndexLog { configuration.tell(.info, "index.progress", $0) }.observer : nil
+        ? IndexLog { configuration.log(.info, "index.progress", $0) }.observer : nil
     ) { (id) throws(StorageError) in
       guard isEmulator || id == declared else { return nil }
       guard let directory else { return try LMDBStore.open(.inMemory(mapBytes: mapBytes)) }

@@ -42,7 +42,7 @@ public struct TestServerTransport: HearthTransport {
 
   /// Converts the error for a response that ended early to the client's error for a broken connection.
   private static func mapped<R>(_ body: () async throws -> R) async throws -> R {
-    do { return try await body() } catch let error as TestServer.CutShort {
+    do { return try await body() } catch let error as TestServer.ResponseInterrupted {
       throw HearthClientError(.network, error.description)
     }
   }

@@ -22,7 +22,7 @@ package final class FirestoreService: Sendable {
   /// The callers admitted without rules. If these are all callers, denials include the reasons.
   package let defaultAccess: DefaultAccess
   /// The way in which rules authorize queries.
-  let proofs: ProofMode
+  let proofMode: ProofMode
   /// Whether queries are rejected for which production would lack an index.
   let requiresIndexes: Bool
   /// The shapes of the queries so far, for index suggestions.
@@ -37,13 +37,13 @@ package final class FirestoreService: Sendable {
   /// Creates a service. It wakes all listeners whenever rules change.
   package init(
     databases: DatabaseRegistry, defaultAccess: DefaultAccess, rules: RulesRegistry = RulesRegistry(),
-    proofs: ProofMode = .sound,
+    proofMode: ProofMode = .sound,
     requiresIndexes: Bool = false
   ) {
     self.databases = databases
     self.defaultAccess = defaultAccess
     self.rules = rules
-    self.proofs = proofs
+    self.proofMode = proofMode
     self.requiresIndexes = requiresIndexes
     rules.observe { [watchHubs] in watchHubs.wakeAll() }
   }
@@ -61,7 +61,7 @@ package final class FirestoreService: Sendable {
   package func access(to id: DatabaseID, as caller: Caller) throws -> DatabaseAccess {
     var authorizer: Authorizer?
     if case .user(let auth) = caller {
-      switch rules.inForce(for: id) {
+      switch rules.active(for: id) {
       case .none: try requireDefaultAccess(caller)
       case .broken(let text): throw Status(.invalidArgument, text)
       case .ruleset(let ruleset): authorizer = makeAuthorizer(ruleset, auth)
@@ -75,7 +75,7 @@ package final class FirestoreService: Sendable {
   /// (listen-and-webchannel.md, section 1.9).
   /// - Throws: The errors of ``access(to:as:)``; `PERMISSION_DENIED` only if the database is not served.
   func accessOfListener(to id: DatabaseID, as caller: Caller) throws -> DatabaseAccess {
-    guard case .user(let auth) = caller, defaultAccess == .nobody, case .none = rules.inForce(for: id),
+    guard case .user(let auth) = caller, defaultAccess == .nobody, case .none = rules.active(for: id),
       let nothing = ActiveRuleset.grantingNothing
     else { return try access(to: id, as: caller) }
     guard let database = try databases.database(id) else { throw Status.permissionDenied }
@@ -84,7 +84,8 @@ package final class FirestoreService: Sendable {
 
   private func makeAuthorizer(_ ruleset: ActiveRuleset, _ auth: RulesAuth?) -> Authorizer {
     Authorizer(
-      ruleset: ruleset, auth: auth, explains: defaultAccess == .everybody, proofs: proofs, evaluations: evaluations)
+      ruleset: ruleset, auth: auth, explains: defaultAccess == .everybody, proofMode: proofMode,
+      evaluations: evaluations)
   }
 
   /// Checks that a caller may use a database without rules.

@@ -40,7 +40,7 @@ package enum FilesError: Error, Equatable, Sendable {
   case undecodable
   /// The file system, or the memory limit of files, is full.
   case full
-  /// A commit of documents together with the object was refused. `message` is the reason in the words of the
+  /// A commit of documents together with the object was rejected. `message` is the reason in the words of the
   /// document API; `fault` is a detail for the server's log only.
   case commitRefused(httpStatus: Int, message: String, fault: String? = nil)
   /// The caller is not authorized. The payload is the message of the API that the client uses.

@@ -8,7 +8,7 @@ package enum FilesKeySpace {
     case objects = 0x20  // bucket, 0x00, name → object record
     case versions = 0x28  // bucket, 0x00, name, 0x00, generation → record of an object that was replaced or deleted
     case contents = 0x30  // digest → the number of objects that refer to the content, 8 bytes
-    case uploads = 0x40  // upload id → upload record
+    case uploads = 0x40  // upload ID → upload record
     case pendingCommit = 0x50  // (empty) → a commit of an object together with documents, see StagedFileCommit
   }
 

@@ -33,8 +33,8 @@ extension LMDBStore {
   /// - Throws: ``StorageError/corruption(path:detail:)`` for the first problem found.
   package func verify(progress: (Int) -> Void = { _ in }) throws(StorageError) -> VerifyReport {
     try withReadTransaction { transaction throws(StorageError) in
-      var walk = PageVerifier(store: self, transaction: transaction)
-      return try walk.run(progress)
+      var verifier = PageVerifier(store: self, transaction: transaction)
+      return try verifier.run(progress)
     }
   }
 }
@@ -58,15 +58,15 @@ private struct PageVerifier {
   }
 
   mutating func run(_ progress: (Int) -> Void) throws(StorageError) -> VerifyReport {
-    try walk(store.databases.entries, "entries", progress) { walk, key, value throws(StorageError) in
-      try walk.visit(key, value, node: 0, chunkBytes: key.mv_size)
+    try walk(store.databases.entries, "entries", progress) { verifier, key, value throws(StorageError) in
+      try verifier.visit(key, value, node: 0, chunkBytes: key.mv_size)
     }
-    try walk(store.databases.continuations, "continuations", progress) { walk, key, value throws(StorageError) in
+    try walk(store.databases.continuations, "continuations", progress) { verifier, key, value throws(StorageError) in
       guard let node = key.leadingNumber, node != 0, key.mv_size > LongKeys.nodeNumberBytes else {
-        throw walk.damage("a key of \(key.mv_size) bytes in continuations has no node number")
+        throw verifier.damage("a key of \(key.mv_size) bytes in continuations has no node number")
       }
-      if walk.nodes.last != node { walk.nodes.append(node) }
-      try walk.visit(key, value, node: node, chunkBytes: key.mv_size - LongKeys.nodeNumberBytes)
+      if verifier.nodes.last != node { verifier.nodes.append(node) }
+      try verifier.visit(key, value, node: node, chunkBytes: key.mv_size - LongKeys.nodeNumberBytes)
     }
     try compareNodes()
     progress(entriesRead)

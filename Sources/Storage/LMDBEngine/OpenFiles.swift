@@ -19,7 +19,7 @@ struct FileIdentity: Hashable, Sendable {
 /// The data files that this process has open.
 ///
 /// LMDB's file locks belong to the process, not to the environment: closing a second environment of the same file
-/// would release the locks of the first. So a second open is refused.
+/// would release the locks of the first. So a second open is rejected.
 enum OpenFiles {
   private static let files = Mutex<Set<FileIdentity>>([])
 

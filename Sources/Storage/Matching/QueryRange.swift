@@ -12,7 +12,7 @@ package struct QueryRange: Sendable {
     case documents
     /// The existence of the documents and the values of some fields; also their positions, if a limit or an offset
     /// counts them.
-    case values([FieldPath], places: Bool)
+    case values([FieldPath], comparesPositions: Bool)
   }
 
   /// The collections of the documents.

@@ -6,8 +6,8 @@ import Foundation
 enum FuzzersMain {
   private static let usage = """
     Usage: Fuzzers list
-           Fuzzers run NAME [--seconds N] [--seed S]   one fuzzer, 60 seconds unless told
-           Fuzzers smoke [--seconds N] [--seed S]      every fuzzer, 2 seconds each unless told
+           Fuzzers run NAME [--seconds N] [--seed S]   one fuzzer, 60 seconds by default
+           Fuzzers smoke [--seconds N] [--seed S]      every fuzzer, 2 seconds each by default
            Fuzzers replay NAME FILE                    one input, in this process
 
     A failing input is kept in a file in the working directory. The same seed makes the same inputs.

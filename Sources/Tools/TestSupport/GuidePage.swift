@@ -12,7 +12,7 @@ import Glibc
 ///   `127.0.0.1:8080` and `localhost:8080` in all commands of the page, including those before this block, and in
 ///   their output.
 ///
-/// A fenced block directly after a block to run is its expected output, except for times, tokens and ids from the
+/// A fenced block directly after a block to run is its expected output, except for times, tokens and IDs from the
 /// server. A block without expected output must succeed.
 package struct GuidePage: Sendable {
   /// The kind of a marked block.
@@ -183,7 +183,7 @@ package struct GuideRun: Sendable {
     return (String(part[..<mark]), Int(part[part.index(after: mark)...].trimmed) ?? 0)
   }
 
-  /// Replaces values that differ from run to run: times from the server, its address, tokens and random ids. Times
+  /// Replaces values that differ from run to run: times from the server, its address, tokens and random IDs. Times
   /// that commands write have no fraction. The number of index entries depends on the storage format.
   private static func normalized(_ text: String, _ address: Address) -> String {
     address.restoringPagePort(in: text)

@@ -1,6 +1,6 @@
 package import DocumentModel
 
-/// Random valid ids, values and fields, with many edge cases.
+/// Random valid IDs, values and fields, with many edge cases.
 extension SplitMix {
   private static let doubles: [Double] = [
     0, -0.0, 1, -1, 0.1, 2.5, 0x1p53, 0x1p53 + 2, -0x1p53, 0x1p63, -0x1p63, 0x1p62, 1e300, -1e300, .infinity,
@@ -54,7 +54,7 @@ extension SplitMix {
     }
   }
 
-  /// Returns a document id: an edge case, a short id, or one longer than a key of the storage engine.
+  /// Returns a document ID: an edge case, a short ID, or one longer than a key of the storage engine.
   package mutating func documentID() -> String {
     switch Int.random(in: 0..<12, using: &self) {
     case 0: String(repeating: pick(["k", "\u{E9}"]), count: pick([505, 600, 740])) + pick(["", "1", "2"])

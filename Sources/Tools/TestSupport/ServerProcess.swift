@@ -129,7 +129,7 @@ package final class ServerProcess: Sendable {
   package func send(signal: Int32) {
     state.condition.lock()
     defer { state.condition.unlock() }
-    // The process is reaped with the lock held, so until `exit` is set no other process can have its id.
+    // The process is reaped with the lock held, so until `exit` is set no other process can have its ID.
     if state.exit == nil { kill(processID, signal) }
   }
 

@@ -70,7 +70,8 @@ package final class ByteSource {
     }
   }
 
-  /// Returns up to `count` of the next bytes without consuming them.
+  /// Returns up to `count` of the next bytes without consuming them. If the bytes of an earlier peek are not consumed
+  /// yet, `count` must not be less than the count of that peek.
   /// - Throws: ``FixtureTreeError`` if reading fails.
   func peek(_ count: Int) throws(FixtureTreeError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)

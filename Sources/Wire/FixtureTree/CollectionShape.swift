@@ -2,7 +2,7 @@ package import DocumentModel
 
 /// The set of maps in a tree that are collections.
 ///
-/// It is compiled from patterns such as `users/*/habits`. A pattern names collection ids, and document ids or `*`
+/// It is compiled from patterns such as `users/*/habits`. A pattern names collection IDs, and document IDs or `*`
 /// for any document. A pattern includes the collections above it. Descending a tree takes one lookup per level.
 package struct CollectionShape: Sendable {
   /// A document of the tree, or the root: the keys that are collections.
@@ -47,7 +47,7 @@ package struct CollectionShape: Sendable {
     package let description: String
   }
 
-  /// Returns the pattern of the collection at a path. Every document id becomes `*`.
+  /// Returns the pattern of the collection at a path. Every document ID becomes `*`.
   package static func pattern(of collection: ResourcePath) -> String {
     var ids: [Substring] = []
     for (index, segment) in collection.segments.enumerated() {
@@ -74,7 +74,7 @@ package struct CollectionShape: Sendable {
     Self.find(key, in: documents[document].collections)
   }
 
-  /// Returns the node of the document with an id in a collection.
+  /// Returns the node of the document with an ID in a collection.
   func document(_ id: UnsafeRawBufferPointer, in collection: Int) -> Int {
     Self.find(id, in: collections[collection].named) ?? collections[collection].other
   }
@@ -103,7 +103,7 @@ package struct CollectionShape: Sendable {
   }
 
   /// Adds the node for documents at this level. Each element of `rests` is the rest of a pattern and begins with a
-  /// collection id.
+  /// collection ID.
   private mutating func document(_ rests: [ArraySlice<[UInt8]>]) -> Int {
     let node = documents.count
     documents.append(DocumentNode())
@@ -118,7 +118,7 @@ package struct CollectionShape: Sendable {
     return node
   }
 
-  /// Adds the node of a collection. Each element of `rests` begins with a document id or `*`.
+  /// Adds the node of a collection. Each element of `rests` begins with a document ID or `*`.
   private mutating func collection(_ rests: [ArraySlice<[UInt8]>]) -> Int {
     let node = collections.count
     collections.append(CollectionNode())

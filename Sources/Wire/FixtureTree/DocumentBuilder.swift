@@ -12,7 +12,7 @@ struct DocumentBuilder: ~Copyable {
   var tokens: JSONTokenizer
   /// The keys of the open objects, to find repeated keys.
   var keys = KeyTable()
-  /// The ids from the root to the current position, joined by `/`.
+  /// The IDs from the root to the current position, joined by `/`.
   private(set) var path: [UInt8] = []
   /// The encoder for the fields of the innermost open document.
   var encoder: CanonicalEncoder {
@@ -106,8 +106,8 @@ struct DocumentBuilder: ~Copyable {
 
   // MARK: Paths
 
-  /// Appends an id to the path.
-  /// - Throws: ``FixtureTreeError`` if the id contains a `/`.
+  /// Appends an ID to the path.
+  /// - Throws: ``FixtureTreeError`` if the ID contains a `/`.
   mutating func enter(_ id: UnsafeRawBufferPointer) throws(FixtureTreeError) {
     guard !id.contains(UInt8(ascii: "/")) else {
       throw failure("the id \(FixtureTreeError.quote(id)) contains \"/\", which separates ids in a path; rename it")
@@ -127,8 +127,8 @@ struct DocumentBuilder: ~Copyable {
     path.append(contentsOf: bytes)
   }
 
-  /// Returns the current path after checking its ids.
-  /// - Throws: ``FixtureTreeError`` if an id is invalid.
+  /// Returns the current path after checking its IDs.
+  /// - Throws: ``FixtureTreeError`` if an ID is invalid.
   func checkedPath() throws(FixtureTreeError) -> ResourcePath {
     do throws(ModelError) {
       return try ResourcePath(checking: path)

@@ -1,6 +1,6 @@
 package import DocumentModel
 
-/// A reader for fixture trees: collection → id → fields, nested to any depth.
+/// A reader for fixture trees: collection → ID → fields, nested to any depth.
 ///
 ///     {
 ///       "$collections": ["users", "users/*/habits"],
@@ -21,7 +21,7 @@ package import DocumentModel
 ///   `"$missing": true` marks a document that does not exist but has documents below it.
 ///
 /// Documents come one at a time, each after the documents of its subcollections. Memory does not grow with the
-/// file: it holds the read buffer, the fields of the open documents, and hashes of the ids of the open collections
+/// file: it holds the read buffer, the fields of the open documents, and hashes of the IDs of the open collections
 /// (``KeyTable``).
 package struct FixtureTreeReader: ~Copyable {
   private var builder: DocumentBuilder

@@ -2,7 +2,7 @@
 ///
 /// It stores a 64-bit hash and a line per key. Two different keys of the largest object have the same hash with a
 /// probability of about 10⁻⁸. It records at most ``keysMax`` keys of an object. In a larger object, which can only
-/// be a collection, it does not find ids that repeat after the limit, and the later document wins. Tables are
+/// be a collection, it does not find IDs that repeat after the limit, and the later document wins. Tables are
 /// reused for later objects, so the steady state allocates nothing.
 struct KeyTable {
   /// The maximum number of recorded keys of one object, which take 16 MiB.

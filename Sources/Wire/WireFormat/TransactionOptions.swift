@@ -6,7 +6,7 @@ package struct TransactionOptions: Equatable, Sendable {
   package enum Mode: Equatable, Sendable {
     /// Only reads, at `readTime` or, if that is `nil`, at the latest version.
     case readOnly(readTime: Timestamp?)
-    /// Reads and writes. `retryTransaction` is the id of the failed attempt that this transaction retries, or
+    /// Reads and writes. `retryTransaction` is the ID of the failed attempt that this transaction retries, or
     /// empty.
     case readWrite(retryTransaction: [UInt8])
   }

@@ -18,7 +18,7 @@ struct DifferenceProbe {
   }
 
   /// Returns how the last response differs from the expected one, or `nil` if it does not.
-  mutating func objection(_ requests: [JSONNode], to shown: Difference.Shown) throws -> String? {
+  mutating func mismatch(_ requests: [JSONNode], to shown: Difference.Shown) throws -> String? {
     var status = 0
     var text = ""
     for request in requests { (status, text) = try send(request) }

@@ -26,12 +26,12 @@ import Testing
     _ entry: Difference, port: UInt16, of server: String,
     _ shown: @escaping @Sendable (Difference.Probe) -> Difference.Shown
   ) async throws {
-    let objection = try await onDedicatedThread { () -> String? in
+    let mismatch = try await onDedicatedThread { () -> String? in
       guard let probe = entry.probe else { return nil }
       var run = DifferenceProbe(port: port, project: "difference-\(UUID().uuidString.lowercased())")
-      return try run.objection(probe.requests, to: shown(probe))
+      return try run.mismatch(probe.requests, to: shown(probe))
     }
-    if let objection { Issue.record("\(entry.topic): out of date: the response of \(server) \(objection)") }
+    if let mismatch { Issue.record("\(entry.topic): out of date: the response of \(server) \(mismatch)") }
   }
 
   @Test func entriesAreComplete() throws {

@@ -20,7 +20,7 @@ struct Reply: Sendable {
     (json["documents"]?.elements ?? json.elements.compactMap { $0["document"] }).map(Document.init)
   }
 
-  /// The id of a response with one document.
+  /// The ID of a response with one document.
   var id: String { Document(json).id }
 
   var updateTime: String { json["updateTime"]?.stringValue ?? "" }

@@ -10,7 +10,7 @@ extension Scenario {
     return Hearth(url: address.url ?? URL(fileURLWithPath: "/"), project: "demo")
   }
 
-  /// An app in Swift, signed in with the password of a new account whose id is `uid`.
+  /// An app in Swift, signed in with the password of a new account whose ID is `uid`.
   func appInSwift(of uid: String) throws -> Hearth {
     _ = try person(uid)
     let app = appInSwift()
@@ -21,7 +21,7 @@ extension Scenario {
   }
 }
 
-/// The code of the error with which the server refuses `body`, or `nil` if it does not.
+/// The code of the error with which the server rejects `body`, or `nil` if it does not.
 func codeOfRefusal(_ body: () async throws -> Void) async throws -> HearthClientError.Code? {
   do {
     try await body()

@@ -95,9 +95,9 @@ final class Scenario {
 
   // MARK: People and programs
 
-  /// Creates an account with a chosen id, as an administrator does, and signs in with its password.
+  /// Creates an account with a chosen ID, as an administrator does, and signs in with its password.
   ///
-  /// The documents of the fixtures belong to such ids.
+  /// The documents of the fixtures belong to such IDs.
   func person(_ uid: String, claims: String? = nil) throws -> Person {
     try hearth(
       "accounts", "create", "--uid", uid, "--email", "\(uid)@example.com", "--password", "password of \(uid)")

@@ -276,7 +276,7 @@ extension Scenario {
     return parts.url ?? URL(fileURLWithPath: "/")
   }
 
-  /// Creates an account with a chosen id and signs in with its password.
+  /// Creates an account with a chosen ID and signs in with its password.
   fileprivate func swiftClient(_ uid: String, claims: String? = nil) throws -> Hearth {
     _ = try person(uid, claims: claims)
     return try swiftClientAgain(uid)

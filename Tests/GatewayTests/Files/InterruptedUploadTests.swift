@@ -93,7 +93,7 @@ import Testing
     ] {
       #expect(try put(url, range, "45").status == 400, "\(range)")
     }
-    // The server refuses more bytes than the range says. It accepts fewer and reports the number.
+    // The server rejects more bytes than the range says. It accepts fewer and reports the number.
     #expect(try put(url, "bytes 4-5/10", "456789").status == 400)
     #expect(try put(url, "bytes */10", "456789").status == 400)
     #expect(try put(url, "bytes */10", "").header("range") == "bytes=0-3")

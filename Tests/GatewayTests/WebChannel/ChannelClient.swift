@@ -13,7 +13,7 @@ final class ChannelClient {
   let posts: TestHTTPClient
   /// The back channel.
   private(set) var back: ChunkReader?
-  /// The session's id, once the channel is open.
+  /// The session's ID, once the channel is open.
   private(set) var id = ""
   private let port: UInt16
   private let path: String

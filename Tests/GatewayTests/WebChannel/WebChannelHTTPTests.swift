@@ -85,7 +85,7 @@ import Testing
     let script = Script()
     let table: ChannelTable
     let clock = ManualClock()
-    private let dialect: WebChannelHandler
+    private let handler: WebChannelHandler
     private let running = Mutex<HTTPServer?>(nil)
     private let port16 = Atomic<UInt16>(0)
 
@@ -94,7 +94,7 @@ import Testing
     init(loops: Int = 1, limits: ChannelTable.Limits = ChannelTable.Limits()) throws {
       table = ChannelTable(limits)
       let script = script
-      dialect = WebChannelHandler(Authenticator(verifier: Verifier()), channels: table) { _, caller, wake in
+      handler = WebChannelHandler(Authenticator(verifier: Verifier()), channels: table) { _, caller, wake in
         let name =
           switch caller {
           case .admin: "admin"
@@ -132,7 +132,7 @@ import Testing
       let query = request.target.firstIndex(of: UInt8(ascii: "?")) ?? request.target.count
       let path = UnsafeRawBufferPointer(rebasing: request.target[..<query]).dropping("/google.firestore.v1.Firestore/")
       let rest = UnsafeRawBufferPointer(rebasing: request.target[min(query + 1, request.target.count)...])
-      dialect.handle(path.flatMap(WebChannelHandler.method) ?? .listen, rest, request, Responder(exchange, request))
+      handler.handle(path.flatMap(WebChannelHandler.method) ?? .listen, rest, request, Responder(exchange, request))
     }
   }
 

@@ -28,7 +28,7 @@ extension IdentityRequest {
       event.purpose = kind.rawValue
       if !isKnown { event.reason = "no account has this address" }
     }
-    return answer("GetOobConfirmationCodeResponse") { json in
+    return response("GetOobConfirmationCodeResponse") { json in
       json.text("email", email)
       guard wantsLink else { return }
       json.text("oobCode", code.code)
@@ -144,7 +144,7 @@ extension IdentityRequest {
     let now = accounts.nowMilliseconds
     guard let password = text("newPassword") else {
       let found = try accounts.users.actionCode(code, now: now)
-      return answer("ResetPasswordResponse") { json in
+      return response("ResetPasswordResponse") { json in
         // A finder of the link must not learn the address: knowing the address completes the sign-in.
         if found.kind != .emailSignIn { json.text("email", found.email) }
         json.member("newEmail", found.newEmail)
@@ -152,7 +152,7 @@ extension IdentityRequest {
       }
     }
     let found = try reset(code, password)
-    return answer("ResetPasswordResponse") { json in
+    return response("ResetPasswordResponse") { json in
       json.text("email", found.email)
       json.text("requestType", found.kind.rawValue)
     }
@@ -221,10 +221,10 @@ extension IdentityRequest {
     }
     send(recovery: recovery)
     audit(isNew ? .created : .signedIn, outcome.user.uid, by: "emailLink")
-    return answer("EmailLinkSigninResponse") { json in
+    return response("EmailLinkSigninResponse") { json in
       json.text("localId", outcome.user.uid)
       json.text("email", email)
-      json.truth("isNewUser", isNew)
+      json.boolean("isNewUser", isNew)
       json.members(outcome)
     }
   }
@@ -233,7 +233,7 @@ extension IdentityRequest {
 
   func emulatorOobCodes() throws -> Response {
     let codes = try accounts.users.actionCodes(limit: 10_000)
-    return answer(nil) { json in
+    return response(nil) { json in
       json.key("oobCodes")
       json.beginArray()
       for code in codes { code.append(to: &json) }
@@ -256,7 +256,7 @@ extension IdentityRequest {
     // The app itself completes a sign-in: it receives the code in the redirect.
     case .emailSignIn: break
     }
-    var response = answer(nil) { json in
+    var response = self.response(nil) { json in
       json.key("authEmulator")
       json.beginObject()
       json.text("success", "The request was successful.")

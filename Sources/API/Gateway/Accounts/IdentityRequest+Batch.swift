@@ -10,7 +10,7 @@ extension IdentityRequest {
     let limit = try count("maxResults", fields["maxResults"], in: 1...1000, or: 20)
     let token = parameters.value("nextPageToken") ?? text("nextPageToken")
     let users = try accounts.users.users(after: token.flatMap { $0.isEmpty ? nil : $0 }, limit: limit)
-    return answer("DownloadAccountResponse") { json in
+    return response("DownloadAccountResponse") { json in
       if !users.isEmpty { append(users, "users", to: &json) }
       if users.count == limit, let last = users.last { json.text("nextPageToken", last.uid) }
     }
@@ -45,7 +45,7 @@ extension IdentityRequest {
     }
     let kept = Set(errors.map { Array($0.uid.utf8) })
     for uid in try accounts.remove(ids.filter { !kept.contains(Array($0.utf8)) }) { audit(.deleted, uid) }
-    return answer(nil) { json in
+    return response(nil) { json in
       guard !errors.isEmpty else { return }
       json.key("errors")
       json.beginArray()
@@ -90,7 +90,7 @@ extension IdentityRequest {
       }
     }
     audit(.imported) { $0.count = records.count - errors.count }
-    return answer("UploadAccountResponse") { json in
+    return response("UploadAccountResponse") { json in
       guard !errors.isEmpty else { return }
       json.key("error")
       json.beginArray()
@@ -218,7 +218,7 @@ extension IdentityRequest {
         ? a.uid.utf8.lexicographicallyPrecedes(b.uid.utf8) : isBefore != isDescending
     }
     if isDescending, sortBy == "USER_ID" { found.reverse() }
-    return answer(nil) { json in
+    return response(nil) { json in
       json.text("recordsCount", "\(found.count)")
       let page = Array(found.dropFirst(offset).prefix(limit))
       if fields["returnUserInfo"]?.flag ?? true, !page.isEmpty { append(page, "userInfo", to: &json) }

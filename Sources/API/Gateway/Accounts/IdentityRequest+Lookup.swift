@@ -51,7 +51,7 @@ extension IdentityRequest {
   /// A response with a list of users. The list is omitted if it is empty, because clients take an empty list for a
   /// user.
   private func users(_ users: [User], for reader: User.Reader) -> Response {
-    answer("GetAccountInfoResponse") { json in
+    response("GetAccountInfoResponse") { json in
       guard !users.isEmpty else { return }
       json.key("users")
       json.beginArray()
@@ -71,11 +71,11 @@ extension IdentityRequest {
     do { email = try UserFields.email(identifier) } catch { throw AccountError(.invalidIdentifier) }
     let sessionID = RandomBytes.text(16)
     guard !settings.hidesEmails else {
-      return answer("CreateAuthUriResponse") { $0.text("sessionId", sessionID) }
+      return response("CreateAuthUriResponse") { $0.text("sessionId", sessionID) }
     }
     let user = try accounts.users.user(email: email)
-    return answer("CreateAuthUriResponse") { json in
-      json.truth("registered", user != nil)
+    return response("CreateAuthUriResponse") { json in
+      json.boolean("registered", user != nil)
       json.text("sessionId", sessionID)
       guard let user else { return }
       var methods = user.passwordHash == nil ? [] : ["password"]
@@ -106,6 +106,6 @@ extension IdentityRequest {
     }
     guard try accounts.remove([uid]).isEmpty == false else { throw AccountError(.userNotFound) }
     audit(.deleted, uid)
-    return answer("DeleteAccountResponse") { _ in }
+    return response("DeleteAccountResponse") { _ in }
   }
 }

@@ -47,7 +47,7 @@ extension IdentityRequest {
     let digits = "\(1_000_000 + bytes % 1_000_000)".dropFirst()
     let entry = PhoneCodes.Entry(phoneNumber: number, sessionInfo: RandomBytes.text(24), code: String(digits))
     toolkit.phoneCodes.add(entry)
-    return answer(nil) { $0.text("sessionInfo", entry.sessionInfo) }
+    return response(nil) { $0.text("sessionInfo", entry.sessionInfo) }
   }
 
   func signInWithPhoneNumber() throws -> Response {
@@ -70,16 +70,16 @@ extension IdentityRequest {
       user.phoneNumber = number
     }
     audit(isNew ? .created : .signedIn, outcome.user.uid, by: "phone")
-    return answer(nil) { json in
+    return response(nil) { json in
       json.text("localId", outcome.user.uid)
       json.text("phoneNumber", number)
-      json.truth("isNewUser", isNew)
+      json.boolean("isNewUser", isNew)
       json.members(outcome)
     }
   }
 
   func emulatorVerificationCodes() -> Response {
-    answer(nil) { json in
+    response(nil) { json in
       json.key("verificationCodes")
       json.beginArray()
       for entry in toolkit.phoneCodes.all {

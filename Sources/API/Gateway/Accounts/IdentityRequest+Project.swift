@@ -3,7 +3,7 @@ import WireFormat
 
 /// Requests about the project: its settings, and the requests with which test suites control an emulator.
 extension IdentityRequest {
-  /// The project's number, which parts of the API use instead of its id. It is derived from the id.
+  /// The project's number, which parts of the API use instead of its ID. It is derived from the ID.
   var projectNumber: String {
     let hash = accounts.project.id.utf8.reduce(UInt64(14_695_981_039_346_656_037)) {
       ($0 ^ UInt64($1)) &* 1_099_511_628_211
@@ -12,7 +12,7 @@ extension IdentityRequest {
   }
 
   func projectConfig() -> Response {
-    answer(nil) { json in
+    response(nil) { json in
       json.text("projectId", projectNumber)
       json.key("authorizedDomains")
       json.beginArray()
@@ -32,14 +32,14 @@ extension IdentityRequest {
       settings.append(to: &json, project: accounts.project.id)
       return Response(body: json.bytes)
     }
-    return answer(nil) { json in
+    return response(nil) { json in
       json.key("signIn")
       json.beginObject()
-      json.truth("allowDuplicateEmails", false)
+      json.boolean("allowDuplicateEmails", false)
       json.endObject()
       json.key("emailPrivacyConfig")
       json.beginObject()
-      json.truth("enableImprovedEmailPrivacy", settings.hidesEmails)
+      json.boolean("enableImprovedEmailPrivacy", settings.hidesEmails)
       json.endObject()
     }
   }
@@ -47,18 +47,18 @@ extension IdentityRequest {
   func fixedResponse(_ call: IdentityRoute.Call) -> Response {
     switch call {
     case .recaptchaParams:
-      answer("GetRecaptchaParamResponse") { json in
+      response("GetRecaptchaParamResponse") { json in
         json.text("recaptchaStoken", "")
         json.text("recaptchaSiteKey", "")
       }
     case .recaptchaConfig:
-      answer(nil) { json in
+      response(nil) { json in
         json.key("recaptchaEnforcementState")
         json.beginArray()
         json.endArray()
       }
     default:
-      answer(nil) { json in
+      response(nil) { json in
         json.key("customStrengthOptions")
         json.beginObject()
         json.key("minPasswordLength")
@@ -72,7 +72,7 @@ extension IdentityRequest {
         json.key("schemaVersion")
         json.number(1)
         json.text("enforcementState", "OFF")
-        json.truth("forceUpgradeOnSignin", false)
+        json.boolean("forceUpgradeOnSignin", false)
       }
     }
   }
@@ -81,6 +81,6 @@ extension IdentityRequest {
     guard isDelete else { throw AccountError(.notFound) }
     try accounts.users.removeAll()
     accounts.audit(AccountEvent(.emptied, by: .testSuite, from: address))
-    return answer(nil) { _ in }
+    return response(nil) { _ in }
   }
 }

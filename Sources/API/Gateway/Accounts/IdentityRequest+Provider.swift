@@ -65,8 +65,8 @@ extension IdentityRequest {
       }
     } catch let error as AccountError {
       guard let unconfirmed else { throw error }
-      return answer("VerifyAssertionResponse") { json in
-        json.truth("needConfirmation", true)
+      return response("VerifyAssertionResponse") { json in
+        json.boolean("needConfirmation", true)
         json.text("localId", unconfirmed.uid)
         json.member("email", unconfirmed.email)
         json.key("verifiedProvider")
@@ -77,7 +77,7 @@ extension IdentityRequest {
       }
     }
     audit(isNew ? .created : .signedIn, outcome.user.uid, by: Self.printable(identity.providerID))
-    return answer(identity, outcome, isNew: isNew)
+    return response(identity, outcome, isNew: isNew)
   }
 
   private func link(_ identity: Identity, to uid: String) throws -> Response {
@@ -85,15 +85,15 @@ extension IdentityRequest {
       user.merge(identity.linked, isEmailVerified: identity.isEmailVerified)
     }
     audit(.linked, uid, by: Self.printable(identity.providerID))
-    return answer(identity, outcome, isNew: false)
+    return response(identity, outcome, isNew: false)
   }
 
-  private func answer(_ identity: Identity, _ outcome: SignInOutcome, isNew: Bool) -> Response {
-    answer("VerifyAssertionResponse") { json in
+  private func response(_ identity: Identity, _ outcome: SignInOutcome, isNew: Bool) -> Response {
+    response("VerifyAssertionResponse") { json in
       json.text("localId", outcome.user.uid)
       json.member("email", outcome.user.email)
-      json.truth("emailVerified", outcome.user.isEmailVerified)
-      json.truth("isNewUser", isNew)
+      json.boolean("emailVerified", outcome.user.isEmailVerified)
+      json.boolean("isNewUser", isNew)
       append(identity, to: &json)
       json.members(outcome)
     }

@@ -36,12 +36,12 @@ extension IdentityRequest {
       if let replacement { user.passwordHash = replacement }
     }
     audit(.signedIn, user.uid, by: "password")
-    return answer("VerifyPasswordResponse") { json in
+    return response("VerifyPasswordResponse") { json in
       json.text("localId", outcome.user.uid)
       json.text("email", outcome.user.email ?? email)
       json.text("displayName", outcome.user.displayName ?? "")
       json.member("profilePicture", outcome.user.photoURL)
-      json.truth("registered", true)
+      json.boolean("registered", true)
       json.members(outcome)
     }
   }
@@ -74,8 +74,8 @@ extension IdentityRequest {
       user.isCustomAuth = true
     }
     audit(isNew ? .created : .signedIn, uid, by: "custom")
-    return answer("VerifyCustomTokenResponse") { json in
-      json.truth("isNewUser", isNew)
+    return response("VerifyCustomTokenResponse") { json in
+      json.boolean("isNewUser", isNew)
       json.members(outcome)
     }
   }
@@ -86,7 +86,7 @@ extension IdentityRequest {
     guard grant == "refresh_token" else { throw AccountError(.invalidGrantType) }
     guard let token = text("refreshToken") else { throw AccountError(.missingRefreshToken) }
     let outcome = try accounts.refresh(token)
-    return answer(nil) { json in
+    return response(nil) { json in
       json.text("id_token", outcome.idToken)
       json.text("access_token", outcome.idToken)
       json.text("refresh_token", outcome.refreshToken)
@@ -103,7 +103,7 @@ extension IdentityRequest {
     guard AccountStore.sessionCookieSeconds.contains(seconds) else { throw AccountError(.invalidDuration) }
     let cookie = try accounts.mintSessionCookie(from: token, seconds: seconds)
     audit(.cookieIssued, token.uid)
-    return answer(nil) { $0.text("sessionCookie", cookie) }
+    return response(nil) { $0.text("sessionCookie", cookie) }
   }
 
   // MARK: Password guessing
@@ -115,7 +115,7 @@ extension IdentityRequest {
     }
   }
 
-  /// Refuses an attempt after too many failures: for the account from this address, for the account, or from this
+  /// Rejects an attempt after too many failures: for the account from this address, for the account, or from this
   /// address. Call it before the account is read, so that the response does not reveal whether the account exists.
   private func checkAttempts(_ email: String) throws {
     guard accounts.mode == .production else { return }

@@ -32,7 +32,7 @@ extension IdentityRequest {
       return made.uid
     }
     audit(.created, outcome.user.uid, by: email == nil ? "anonymous" : "password")
-    return answer("SignupNewUserResponse") { json in
+    return response("SignupNewUserResponse") { json in
       json.text("localId", outcome.user.uid)
       json.member("email", outcome.user.email)
       json.member("displayName", outcome.user.displayName)
@@ -63,7 +63,7 @@ extension IdentityRequest {
     }
     send(recovery: recovery)
     audit(.linked, user.uid, by: "password")
-    return answer("SignupNewUserResponse") { json in
+    return response("SignupNewUserResponse") { json in
       json.text("localId", outcome.user.uid)
       json.member("email", outcome.user.email)
       json.member("displayName", outcome.user.displayName)
@@ -87,7 +87,7 @@ extension IdentityRequest {
     if let password = text("password") { user.setPassword(try hash(password), now: now) }
     try accounts.users.insert(user)
     audit(.created, uid)
-    return answer("SignupNewUserResponse") { json in
+    return response("SignupNewUserResponse") { json in
       json.text("localId", uid)
       json.member("email", user.email)
       json.member("displayName", user.displayName)

@@ -57,13 +57,13 @@ extension IdentityRequest {
       let user = try accounts.users.write { users in try users.update(try prepare(users), change) }
       send(recovery: recovery)
       audit(.changed, uid) { $0.fields = names(of: fields) }
-      return answer("SetAccountInfoResponse") { append(user, to: &$0) }
+      return response("SetAccountInfoResponse") { append(user, to: &$0) }
     }
     let outcome = try accounts.signIn(
       provider: token.provider == "custom" ? "custom" : "password", find: prepare, change: change)
     send(recovery: recovery)
     audit(.changed, uid) { $0.fields = names(of: fields) }
-    return answer("SetAccountInfoResponse") { json in
+    return response("SetAccountInfoResponse") { json in
       append(outcome.user, to: &json)
       json.members(outcome)
     }
@@ -166,13 +166,13 @@ extension IdentityRequest {
     }
     send(recovery: recovery)
     audit(.changed, user.uid, by: "emailCode")
-    return answer("SetAccountInfoResponse") { append(user, to: &$0) }
+    return response("SetAccountInfoResponse") { append(user, to: &$0) }
   }
 
   private func append(_ user: User, to json: inout JSONWriter) {
     json.text("localId", user.uid)
     json.member("email", user.email)
-    json.truth("emailVerified", user.isEmailVerified)
+    json.boolean("emailVerified", user.isEmailVerified)
     json.member("displayName", user.displayName)
     json.member("photoUrl", user.photoURL)
     if user.passwordHash != nil { json.text("passwordHash", User.redactedHash) }

@@ -71,7 +71,7 @@ struct IdentityRequest: Sendable {
   // MARK: Helpers
 
   /// Creates a response with the member `kind`; `append` writes the other members.
-  func answer(_ kind: StaticString?, _ append: (inout JSONWriter) throws -> Void) rethrows -> Response {
+  func response(_ kind: StaticString?, _ append: (inout JSONWriter) throws -> Void) rethrows -> Response {
     var json = JSONWriter(.compact)
     json.beginObject()
     if let kind {
@@ -100,7 +100,7 @@ struct IdentityRequest: Sendable {
     return try accounts.owner(ofIDToken: idToken)
   }
 
-  /// Refuses sensitive changes if the user's sign-in is not recent.
+  /// Rejects sensitive changes if the user's sign-in is not recent.
   ///
   /// - Throws: `CREDENTIAL_TOO_OLD_LOGIN_AGAIN` if it is not.
   func requireRecent(_ token: VerifiedToken) throws {
@@ -147,7 +147,7 @@ extension JSONWriter {
   }
 
   /// Appends a Boolean member, even if it is `false`.
-  mutating func truth(_ name: StaticString, _ value: Bool) {
+  mutating func boolean(_ name: StaticString, _ value: Bool) {
     key(name)
     bool(value)
   }

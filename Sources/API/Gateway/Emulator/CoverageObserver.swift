@@ -11,7 +11,7 @@ final class CoverageObserver: DecisionObserver {
 
   /// Returns the observer of a ruleset. It observes from the first call on.
   static func of(_ activeRuleset: ActiveRuleset) -> CoverageObserver? {
-    activeRuleset.watcher { CoverageObserver(activeRuleset.ruleset) } as? CoverageObserver
+    activeRuleset.observer { CoverageObserver(activeRuleset.ruleset) } as? CoverageObserver
   }
 
   func note(_ decision: Decision) { gathered.withLock { $0.add(decision) } }

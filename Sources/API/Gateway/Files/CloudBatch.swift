@@ -8,35 +8,35 @@ import WireFormat
 ///
 /// Use it on the exchange's loop only.
 final class CloudBatch {
-  /// The limit of the responses' total length. When it is reached, the remaining requests are refused.
+  /// The limit of the responses' total length. When it is reached, the remaining requests are rejected.
   private static let responsesBytesMax = 16 << 20
   private static let contentType: StaticString = "multipart/mixed; boundary=batch_hearth_2f0c7a41"
   private static let boundary = "\(contentType)".drop { $0 != "=" }.dropFirst()
 
-  private let call: StorageRequest
+  private let storageRequest: StorageRequest
   private var parts: ArraySlice<BatchReader.Part>
   private var responses: [UInt8] = []
 
-  private init(_ call: StorageRequest, _ parts: [BatchReader.Part]) {
-    self.call = call
+  private init(_ storageRequest: StorageRequest, _ parts: [BatchReader.Part]) {
+    self.storageRequest = storageRequest
     self.parts = parts[...]
   }
 
   /// Parses the batch and runs it.
-  static func handle(_ call: StorageRequest, _ request: borrowing HTTPRequest) {
-    guard request.method == .post else { return call.failUnknown() }
+  static func handle(_ storageRequest: StorageRequest, _ request: borrowing HTTPRequest) {
+    guard request.method == .post else { return storageRequest.failUnknown() }
     do throws(FilesError) {
       let parts = try BatchReader.parts(of: request.body, contentType: request.text("content-type"))
       guard !parts.isEmpty else { throw .invalid("The batch has no requests.") }
-      CloudBatch(call, parts).next()
-    } catch { call.fail(error) }
+      CloudBatch(storageRequest, parts).next()
+    } catch { storageRequest.fail(error) }
   }
 
   /// Runs the next request, or sends the response if none is left.
   private func next() {
     guard let part = parts.popFirst() else { return send() }
-    var made = call
-    let bound = LoopBound(self, to: call.responder.exchange.loop)
+    var made = storageRequest
+    let bound = LoopBound(self, to: storageRequest.responder.exchange.loop)
     made.answered = { status, type, body in
       // Wait for the loop's next turn: a chain of requests that finish at once would otherwise grow the stack.
       bound.later { batch in
@@ -60,7 +60,7 @@ final class CloudBatch {
     let end = target.firstIndex(of: UInt8(ascii: "?")) ?? target.count
     let path = UnsafeRawBufferPointer(rebasing: target[..<end])
     let query = UnsafeRawBufferPointer(rebasing: target[min(end + 1, target.count)...])
-    guard case (.cloud, let rest)? = StorageHandler.place(path) else { return made.failUnknown() }
+    guard case (.cloud, let rest)? = StorageHandler.route(path) else { return made.failUnknown() }
     guard let parameters = try? QueryParameters(query) else {
       return made.fail(.invalid("Malformed percent-encoding in the query of the URL."))
     }
@@ -101,7 +101,7 @@ final class CloudBatch {
   }
 
   private func send() {
-    call.sendBody(
+    storageRequest.sendBody(
       responses + "--\(Self.boundary)--\r\n".utf8, type: Self.contentType, status: 200, { _ in })
   }
 }

@@ -3,12 +3,14 @@ import Files
 import RulesEngine
 import Transport
 
-/// Handles resumable uploads of Cloud Storage clients, and of some Firebase clients: each request is a `PUT` with
-/// `Content-Range` (storage-api.md, section 10).
+/// Handles resumable uploads of Cloud Storage clients, and of some Firebase clients (storage-api.md, section 10).
+///
+/// A `POST` starts an upload, and a `DELETE` cancels it. A `PUT` with `Content-Range` sends a part or asks for the
+/// progress, and a `PUT` without `Content-Range` sends the whole content.
 struct CloudResumableUpload: Sendable {
-  let call: StorageRequest
+  let storageRequest: StorageRequest
 
-  init(_ call: StorageRequest) { self.call = call }
+  init(_ storageRequest: StorageRequest) { self.storageRequest = storageRequest }
 
   /// The header `Content-Range: bytes a-b/total`. Either side may be `*`.
   struct ContentRange: Sendable {
@@ -34,19 +36,21 @@ struct CloudResumableUpload: Sendable {
     }
   }
 
-  /// Handles a request without content: one that starts an upload, or the `DELETE` that cancels it.
+  /// Handles a request that carries no content of an object (its body may be metadata): the `POST` that starts an
+  /// upload, or the `DELETE` that cancels it.
   ///
   /// - Throws: ``FilesError`` if the request is malformed or its upload is not allowed.
   func handle(_ parts: [String], _ request: borrowing HTTPRequest) throws(FilesError) {
-    if request.method == .delete, let id = call.parameters.value("uploadId") {
-      return call.work { () throws(FilesError) in
-        try call.store.cancelUpload(try call.store.openUpload(id))
+    if request.method == .delete, let id = storageRequest.parameters.value("uploadId") {
+      return storageRequest.work { () throws(FilesError) in
+        try storageRequest.store.cancelUpload(try storageRequest.store.openUpload(id))
       } then: {
-        call.sendEmpty(499)
+        // Cloud Storage's status for a cancelled upload.
+        storageRequest.sendEmpty(499)
       }
     }
-    guard request.method == .post, parts.count == 2, parts[1] == "o" else { return call.failUnknown() }
-    try start(parts[0], named: call.parameters.value("name"), request)
+    guard request.method == .post, parts.count == 2, parts[1] == "o" else { return storageRequest.failUnknown() }
+    try start(parts[0], named: storageRequest.parameters.value("name"), request)
   }
 
   /// Starts an upload to a bucket and responds with the upload's URL.
@@ -64,7 +68,7 @@ struct CloudResumableUpload: Sendable {
       throw .invalid("The metadata contain another object name than the signed URL.")
     }
     guard let name = isSigned ? named : metadata.name ?? named else { throw .invalid("Required parameter: name") }
-    let isFirebase = call.api == .firebase
+    let isFirebase = storageRequest.api == .firebase
     var attributes = ObjectAttributes()
     attributes.contentType = request.text("x-upload-content-type")
     metadata.apply(to: &attributes, keepsTokens: false)
@@ -72,24 +76,25 @@ struct CloudResumableUpload: Sendable {
       attributes.metadata.downloadTokens = [DownloadToken.make()]
     }
     var record = UploadRecord(name: try ObjectName(checking: bucket, name), attributes: attributes)
-    record.conditions = try ObjectConditions(call.parameters)
+    record.conditions = try ObjectConditions(storageRequest.parameters)
     record.declared = metadata.declared
     record.declaredSize = try FirebaseResumableUpload.size(request.text("x-upload-content-length"))
-    record.isAdmin = call.isAdmin || !isFirebase
-    record.owner = call.uploadOwner(isSigned: isSigned, request)
+    record.isAdmin = storageRequest.isAdmin || !isFirebase
+    record.owner = storageRequest.uploadOwner(isSigned: isSigned, request)
     try attributes.check()
     if isFirebase {
-      try call.authorizer.requireRules(as: call.caller)
-      try FirebaseStorageHandler(call).requireEarly(record.name, attributes, sizes: record.declaredSize.map { $0...$0 })
+      try storageRequest.authorizer.requireRules(as: storageRequest.caller)
+      try FirebaseStorageHandler(storageRequest).requireEarly(
+        record.name, attributes, sizes: record.declaredSize.map { $0...$0 })
     }
     let path = isFirebase ? "/v0/b" : "/upload/storage/v1/b"
-    call.work { [record] () throws(FilesError) in
-      try call.store.beginUpload(record, starter: isFirebase ? call.caller : nil)
+    storageRequest.work { [record] () throws(FilesError) in
+      try storageRequest.store.beginUpload(record, initiator: isFirebase ? storageRequest.caller : nil)
     } then: { [record] in
-      call.sendEmpty(status) { headers in
+      storageRequest.sendEmpty(status) { headers in
         headers.add(
           "Location",
-          "\(call.origin)\(path)/\(record.name.bucket)/o?uploadType=resumable&upload_id=\(record.id)")
+          "\(storageRequest.origin)\(path)/\(record.name.bucket)/o?uploadType=resumable&upload_id=\(record.id)")
         headers.add("X-GUploader-UploadID", record.id)
       }
     }
@@ -100,16 +105,16 @@ struct CloudResumableUpload: Sendable {
   /// - Throws: ``FilesError/invalid(_:)`` if a header is malformed.
   func openBody(_ id: String, _ request: borrowing HTTPRequest) throws(FilesError) -> UploadBody {
     let range = try request.text("content-range").map { (text) throws(FilesError) in try ContentRange(text) }
-    let hashes = try DeclaredChecksums(request, isContent: false)
-    let starter = isUnauthenticated(request) ? call.store.starter(ofUpload: id) as? Caller : nil
+    let checksums = try DeclaredChecksums(request, isContent: false)
+    let initiator = isUnauthenticated(request) ? storageRequest.store.initiator(ofUpload: id) as? Caller : nil
     let plan = UploadBody.Plan(
       open: { () throws(FilesError) in
-        try Self.requireNotRevoked(starter)
-        let upload = try call.store.openUpload(id)
+        try Self.requireNotRevoked(initiator)
+        let upload = try storageRequest.store.openUpload(id)
         let size = upload.incoming.size
         let start = range == nil ? 0 : range?.start
         if let start, start != size {
-          call.store.endUpload(upload)
+          storageRequest.store.endUpload(upload)
           throw .wrongOffset(expected: size, given: start)
         }
         var file = UploadBody.OpenUploadFile(incoming: upload.incoming, upload: upload)
@@ -120,7 +125,7 @@ struct CloudResumableUpload: Sendable {
           file.limit = (size, .invalid("The upload is longer than its announced length."))
         }
         if upload.record.declaredSize == nil, !upload.record.isAdmin,
-          let unknown = FirebaseStorageHandler(call).unknownLimit,
+          let unknown = FirebaseStorageHandler(storageRequest).unknownLimit,
           file.limit.map({ $0.bytes > unknown.bytes }) ?? true
         {
           file.limit = unknown
@@ -131,46 +136,46 @@ struct CloudResumableUpload: Sendable {
         guard let upload = file.upload else { throw .noSuchUpload }
         let size = upload.incoming.size
         if range == nil || range?.total == size {
-          let object = try finish(upload, hashes, as: starter)
+          let object = try finish(upload, checksums, as: initiator)
           return { send(object) }
         }
         do throws(FilesError) {
-          if range?.start != nil { try call.store.saveUpload(upload) }
+          if range?.start != nil { try storageRequest.store.saveUpload(upload) }
           if let total = range?.total, size > total {
             throw .invalid("The upload is longer than the total in Content-Range.")
           }
         } catch {
-          call.store.endUpload(upload)
+          storageRequest.store.endUpload(upload)
           throw error
         }
-        call.store.endUpload(upload)
+        storageRequest.store.endUpload(upload)
         return { sendProgress(size) }
       },
       interrupt: { file in
-        if let upload = file.upload { call.store.endUpload(upload) }
+        if let upload = file.upload { storageRequest.store.endUpload(upload) }
       },
       fail: { error in
         switch error {
         case .wrongOffset(let expected, _): sendProgress(expected)
-        case .uploadOver: respondAgain(id)
-        default: call.fail(error)
+        case .uploadOver: respondWithFinishedUpload(id)
+        default: storageRequest.fail(error)
         }
       })
-    return UploadBody(call.responder.exchange, plan)
+    return UploadBody(storageRequest.responder.exchange, plan)
   }
 
   /// Responds with the number of bytes received. Status 308 means "continue" here; without `Location`, clients do
   /// not treat it as a redirect.
   private func sendProgress(_ size: Int) {
-    call.sendEmpty(308) { headers in
+    storageRequest.sendEmpty(308) { headers in
       if size > 0 { headers.add("Range", "bytes=0-\(size - 1)") }
     }
   }
 
-  private func respondAgain(_ id: String) {
-    call.work { () throws(FilesError) in
-      let record = try call.store.upload(id)
-      guard case .finished(let generation) = record.state, let object = try call.store.object(record.name),
+  private func respondWithFinishedUpload(_ id: String) {
+    storageRequest.work { () throws(FilesError) in
+      let record = try storageRequest.store.upload(id)
+      guard case .finished(let generation) = record.state, let object = try storageRequest.store.object(record.name),
         object.generation == generation
       else { throw .noSuchUpload }
       return object
@@ -182,39 +187,39 @@ struct CloudResumableUpload: Sendable {
   /// Throws ``FilesError/denied(_:)`` if the account that started the upload, perhaps days ago, was disabled,
   /// deleted or signed out meanwhile. The age of its token does not matter, because the later requests carry no
   /// credentials.
-  private static func requireNotRevoked(_ starter: Caller?) throws(FilesError) {
-    guard case .user(let auth?)? = starter, let reason = auth.revocationCheck?.revocationReason else { return }
+  private static func requireNotRevoked(_ initiator: Caller?) throws(FilesError) {
+    guard case .user(let auth?)? = initiator, let reason = auth.revocationCheck?.revocationReason else { return }
     throw .denied("The user who started the upload may not continue it: \(reason).")
   }
 
   private func finish(
-    _ upload: OpenUpload, _ hashes: DeclaredChecksums, as starter: Caller?
+    _ upload: OpenUpload, _ checksums: DeclaredChecksums, as initiator: Caller?
   ) throws(FilesError) -> StoredObject {
-    let caller = starter ?? call.caller
+    let caller = initiator ?? storageRequest.caller
     let declared: DeclaredChecksums
     do throws(FilesError) {
       // The user's account may have changed during the upload.
-      try Self.requireNotRevoked(starter)
-      declared = try hashes.and(upload.record.declared)
+      try Self.requireNotRevoked(initiator)
+      declared = try checksums.merged(with: upload.record.declared)
     } catch {
-      try call.store.cancelUpload(upload)
+      try storageRequest.store.cancelUpload(upload)
       throw error
     }
-    return try call.store.finishUpload(upload, declared: declared) { (before, after) throws(FilesError) in
+    return try storageRequest.store.finishUpload(upload, declared: declared) { (before, after) throws(FilesError) in
       if upload.record.isAdmin { return }
-      try call.authorizer.require(.create, upload.record.name, as: caller, before: before, after: after)
+      try storageRequest.authorizer.require(.create, upload.record.name, as: caller, before: before, after: after)
     }
   }
 
   private func send(_ object: StoredObject) {
-    if call.api == .firebase {
-      FirebaseStorageHandler(call).send(object)
+    if storageRequest.api == .firebase {
+      FirebaseStorageHandler(storageRequest).send(object)
     } else {
-      CloudStorageHandler(call).send(object)
+      CloudStorageHandler(storageRequest).send(object)
     }
   }
 
   private func isUnauthenticated(_ request: borrowing HTTPRequest) -> Bool {
-    call.api == .firebase && request.header("authorization") == nil
+    storageRequest.api == .firebase && request.header("authorization") == nil
   }
 }

@@ -7,9 +7,9 @@ import WireFormat
 
 /// Handles a request of Cloud Storage's JSON API, which only administrators use (storage-api.md, sections 9 to 11).
 struct CloudStorageHandler: Sendable {
-  let call: StorageRequest
+  let storageRequest: StorageRequest
 
-  init(_ call: StorageRequest) { self.call = call }
+  init(_ storageRequest: StorageRequest) { self.storageRequest = storageRequest }
 
   /// Returns the decoded segments of a path after `…/b`.
   ///
@@ -22,58 +22,63 @@ struct CloudStorageHandler: Sendable {
     return parts
   }
 
-  /// Handles a request without content.
-  func handle(_ place: StorageHandler.Route, _ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
+  /// Handles a request that carries no content of an object (its body may be metadata).
+  func handle(_ route: StorageHandler.Route, _ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
     do throws(FilesError) {
       let parts = try Self.parts(path)
-      if place == .cloudUpload { return try CloudResumableUpload(call).handle(parts, request) }
+      if route == .cloudUpload { return try CloudResumableUpload(storageRequest).handle(parts, request) }
       switch parts.count {
-      case 0: try CloudBuckets(call).handle(nil, request)
-      case 1: try CloudBuckets(call).handle(parts[0], request)
+      case 0: try CloudBuckets(storageRequest).handle(nil, request)
+      case 1: try CloudBuckets(storageRequest).handle(parts[0], request)
       case 2 where parts[1] == "o": try handleObjects(parts[0], request)
       case 2...: try parts[1] == "o" ? handleObject(parts, request) : handleAccess(request)
-      default: call.failUnknown()
+      default: storageRequest.failUnknown()
       }
-    } catch { call.fail(error) }
+    } catch { storageRequest.fail(error) }
   }
 
   /// Accepts requests for access lists and ignores them: rules and administrators decide.
   private func handleAccess(_ request: borrowing HTTPRequest) throws(FilesError) {
     switch request.method {
     case .get, .head:
-      call.send { json in
+      storageRequest.send { json in
         json.member("kind", "storage#accessControls")
         json.key("items")
         json.beginArray()
         json.endArray()
       }
-    case .delete: call.sendEmpty(204)
-    default: call.send { $0.member("kind", "storage#accessControl") }
+    case .delete: storageRequest.sendEmpty(204)
+    default: storageRequest.send { $0.member("kind", "storage#accessControl") }
     }
   }
 
   private func handleObjects(_ bucket: String, _ request: borrowing HTTPRequest) throws(FilesError) {
-    guard request.method == .get else { return call.failUnknown() }
+    guard request.method == .get else { return storageRequest.failUnknown() }
     guard ObjectName.isBucket(bucket) else { throw .invalidBucket(bucket) }
     var listing = ObjectListing(bucket: bucket)
-    listing.prefix = call.parameters.value("prefix") ?? ""
-    listing.delimiter = call.parameters.value("delimiter") ?? ""
-    listing.start = call.parameters.value("startOffset") ?? ""
-    listing.end = call.parameters.value("endOffset") ?? ""
-    listing.pageToken = call.parameters.value("pageToken")
-    listing.includesVersions = call.parameters.value("versions")?.lowercased() == "true"
-    if let pattern = call.parameters.value("matchGlob"), !pattern.isEmpty { listing.pattern = try NamePattern(pattern) }
-    if call.parameters.value("softDeleted")?.lowercased() == "true" || call.parameters.value("filter") != nil {
+    listing.prefix = storageRequest.parameters.value("prefix") ?? ""
+    listing.delimiter = storageRequest.parameters.value("delimiter") ?? ""
+    listing.start = storageRequest.parameters.value("startOffset") ?? ""
+    listing.end = storageRequest.parameters.value("endOffset") ?? ""
+    listing.pageToken = storageRequest.parameters.value("pageToken")
+    listing.includesVersions = storageRequest.parameters.value("versions")?.lowercased() == "true"
+    if let pattern = storageRequest.parameters.value("matchGlob"), !pattern.isEmpty {
+      listing.pattern = try NamePattern(pattern)
+    }
+    if storageRequest.parameters.value("softDeleted")?.lowercased() == "true"
+      || storageRequest.parameters.value("filter") != nil
+    {
       throw .invalid("This server does not support softDeleted or filter. Deleted objects are kept only as versions.")
     }
-    listing.includesTrailingDelimiter = call.parameters.value("includeTrailingDelimiter")?.lowercased() == "true"
-    if let text = call.parameters.value("maxResults"), !text.isEmpty {
+    listing.includesTrailingDelimiter =
+      storageRequest.parameters.value("includeTrailingDelimiter")?.lowercased() == "true"
+    if let text = storageRequest.parameters.value("maxResults"), !text.isEmpty {
       guard let count = Int(text), count > 0 else { throw .invalid("Invalid value for maxResults: \(text)") }
       listing.countMax = min(count, 1000)
     }
-    call.work { [listing] () throws(FilesError) in
-      let page = try call.store.list(listing)
-      if page.objects.isEmpty, page.prefixes.isEmpty, try call.store.bucket(bucket) == nil {
+    storageRequest.work { [listing] () throws(FilesError) in
+      let page = try storageRequest.store.list(listing)
+      if page.objects.isEmpty, page.prefixes.isEmpty, try storageRequest.store.bucket(bucket) == nil {
         throw .noSuchBucket(bucket)
       }
       return page
@@ -83,7 +88,7 @@ struct CloudStorageHandler: Sendable {
   }
 
   private func send(_ page: ObjectPage) {
-    call.send { json in
+    storageRequest.send { json in
       json.member("kind", "storage#objects")
       json.member("nextPageToken", page.nextPageToken)
       if !page.prefixes.isEmpty {
@@ -95,7 +100,7 @@ struct CloudStorageHandler: Sendable {
       if !page.objects.isEmpty {
         json.key("items")
         json.beginArray()
-        for object in page.objects { json.appendCloudObject(object, origin: call.origin) }
+        for object in page.objects { json.appendCloudObject(object, origin: storageRequest.origin) }
         json.endArray()
       }
     }
@@ -116,7 +121,7 @@ struct CloudStorageHandler: Sendable {
         let target = try ObjectName(checking: parts[5], parts[7])
         return try copy(name, to: target, request, isRewrite: action == "rewriteTo")
       }
-      return call.failUnknown()
+      return storageRequest.failUnknown()
     }
     // Some clients do not encode slashes, so join the segments.
     let name = try ObjectName(checking: parts[0], parts[2...].joined(separator: "/"))
@@ -125,26 +130,26 @@ struct CloudStorageHandler: Sendable {
     case .get, .head: try get(name, generation, request)
     case .patch, .put: try change(name, generation, request)
     case .delete:
-      let conditions = try ObjectConditions(call.parameters, request)
-      call.work { () throws(FilesError) in
-        try call.store.delete(name, generation: generation, conditions: conditions)
+      let conditions = try ObjectConditions(storageRequest.parameters, request)
+      storageRequest.work { () throws(FilesError) in
+        try storageRequest.store.delete(name, generation: generation, conditions: conditions)
       } then: {
-        call.sendEmpty(204)
+        storageRequest.sendEmpty(204)
       }
-    case .post, .options, .other: call.failUnknown()
+    case .post, .options, .other: storageRequest.failUnknown()
     }
   }
 
   private func get(_ name: ObjectName, _ generation: Int64?, _ request: borrowing HTTPRequest) throws(FilesError) {
-    let conditions = try ObjectConditions(call.parameters, request)
-    if call.parameters.value("alt") == "media" {
-      guard let found = try call.store.open(name, generation: generation) else {
+    let conditions = try ObjectConditions(storageRequest.parameters, request)
+    if storageRequest.parameters.value("alt") == "media" {
+      guard let found = try storageRequest.store.open(name, generation: generation) else {
         try conditions.check(nil, isRead: true)
         throw .noSuchObject(name)
       }
-      return ObjectDownload(call, request).send(found, conditions)
+      return ObjectDownload(storageRequest, request).send(found, conditions)
     }
-    guard let object = try call.store.object(name, generation: generation) else {
+    guard let object = try storageRequest.store.object(name, generation: generation) else {
       throw .noSuchObject(name)
     }
     try conditions.check(object, isRead: true)
@@ -153,10 +158,10 @@ struct CloudStorageHandler: Sendable {
 
   private func change(_ name: ObjectName, _ generation: Int64?, _ request: borrowing HTTPRequest) throws(FilesError) {
     let change = try AttributesReader(request.body)
-    let conditions = try ObjectConditions(call.parameters, request)
+    let conditions = try ObjectConditions(storageRequest.parameters, request)
     let replaces = request.method == .put
-    call.work { () throws(FilesError) in
-      try call.store.update(name, generation: generation, conditions: conditions) {
+    storageRequest.work { () throws(FilesError) in
+      try storageRequest.store.update(name, generation: generation, conditions: conditions) {
         (attributes) throws(FilesError) in
         if replaces {
           var fresh = ObjectAttributes()
@@ -175,10 +180,10 @@ struct CloudStorageHandler: Sendable {
   ) throws(FilesError) {
     let change = try AttributesReader(request.body)
     let generation = try number("sourceGeneration")
-    let conditions = try ObjectConditions(call.parameters)
+    let conditions = try ObjectConditions(storageRequest.parameters)
     let sourceConditions = try sourceConditions()
-    call.work { () throws(FilesError) in
-      try call.store.copy(
+    storageRequest.work { () throws(FilesError) in
+      try storageRequest.store.copy(
         source, generation: generation, sourceConditions: sourceConditions, to: target, conditions: conditions
       ) { (attributes) throws(FilesError) in
         // If the request contains custom metadata, they replace those of the source, including download tokens.
@@ -187,7 +192,7 @@ struct CloudStorageHandler: Sendable {
       }
     } then: { object in
       guard isRewrite else { return send(object) }
-      call.send { json in
+      storageRequest.send { json in
         json.member("kind", "storage#rewriteResponse")
         json.key("totalBytesRewritten")
         json.int64(Int64(object.content.size))
@@ -196,16 +201,16 @@ struct CloudStorageHandler: Sendable {
         json.key("done")
         json.bool(true)
         json.key("resource")
-        json.appendCloudObject(object, origin: call.origin)
+        json.appendCloudObject(object, origin: storageRequest.origin)
       }
     }
   }
 
   private func move(_ source: ObjectName, to target: ObjectName) throws(FilesError) {
-    let conditions = try ObjectConditions(call.parameters)
+    let conditions = try ObjectConditions(storageRequest.parameters)
     let sourceConditions = try sourceConditions()
-    call.work { () throws(FilesError) in
-      try call.store.move(source, sourceConditions: sourceConditions, to: target, conditions: conditions)
+    storageRequest.work { () throws(FilesError) in
+      try storageRequest.store.move(source, sourceConditions: sourceConditions, to: target, conditions: conditions)
     } then: {
       send($0)
     }
@@ -222,11 +227,11 @@ struct CloudStorageHandler: Sendable {
 
   private func compose(_ name: ObjectName, _ request: borrowing HTTPRequest) throws(FilesError) {
     let composition = try Composition(request.body)
-    let conditions = try ObjectConditions(call.parameters)
+    let conditions = try ObjectConditions(storageRequest.parameters)
     var attributes = ObjectAttributes()
     composition.destination?.apply(to: &attributes, keepsTokens: false)
-    call.work { [attributes] () throws(FilesError) in
-      try call.store.compose(
+    storageRequest.work { [attributes] () throws(FilesError) in
+      try storageRequest.store.compose(
         composition.parts, to: name, attributes, conditions: conditions, removesParts: composition.removesParts)
     } then: {
       send($0)
@@ -238,8 +243,8 @@ struct CloudStorageHandler: Sendable {
   /// Responds with an object, and with the outcome of the documents that were committed with it.
   func send(_ object: StoredObject, _ outcome: CommitOutcome? = nil) {
     var json = JSONWriter(.compact)
-    json.appendCloudObject(object, origin: call.origin, outcome)
-    call.sendBody(json.finish(), type: "application/json; charset=UTF-8", status: 200) {
+    json.appendCloudObject(object, origin: storageRequest.origin, outcome)
+    storageRequest.sendBody(json.finish(), type: "application/json; charset=UTF-8", status: 200) {
       $0.add("ETag", object.etag)
     }
   }
@@ -248,7 +253,7 @@ struct CloudStorageHandler: Sendable {
   ///
   /// - Throws: ``FilesError/invalid(_:)`` if it is not a number.
   func number(_ name: StaticString) throws(FilesError) -> Int64? {
-    guard let text = call.parameters.value(name) else { return nil }
+    guard let text = storageRequest.parameters.value(name) else { return nil }
     guard let number = Int64(text) else { throw .invalid("Invalid value for \(name): \(text)") }
     return number
   }

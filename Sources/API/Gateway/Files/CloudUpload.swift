@@ -13,20 +13,23 @@ extension CloudStorageHandler {
     return request.method == .post && parameters.value("uploadType") != "resumable"
   }
 
-  /// Opens the body of an upload, or responds with an error and returns `nil` if the request is refused at once.
+  /// Opens the body of an upload, or responds with an error and returns `nil` if the request is rejected at once.
   func openBody(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) -> (any BodySink)? {
     do throws(FilesError) {
-      if let id = call.parameters.value("uploadId") { return try CloudResumableUpload(call).openBody(id, request) }
+      if let id = storageRequest.parameters.value("uploadId") {
+        return try CloudResumableUpload(storageRequest).openBody(id, request)
+      }
       let parts = try Self.parts(path)
       guard parts.count == 2, parts[1] == "o" else {
-        call.failUnknown()
+        storageRequest.failUnknown()
         return nil
       }
       return try upload(
-        to: parts[0], named: call.parameters.value("name"), try ObjectConditions(call.parameters), request)
+        to: parts[0], named: storageRequest.parameters.value("name"), try ObjectConditions(storageRequest.parameters),
+        request)
     } catch {
-      let call = call
-      return DiscardedBody.answering(request) { [error] in call.fail(error) }
+      let storageRequest = storageRequest
+      return DiscardedBody.responding(request) { [error] in storageRequest.fail(error) }
     }
   }
 
@@ -39,20 +42,20 @@ extension CloudStorageHandler {
     to bucket: String, named: String?, isSigned: Bool = false, _ conditions: ObjectConditions,
     _ request: borrowing HTTPRequest
   ) throws(FilesError) -> any BodySink {
-    let isMultipart = !isSigned && call.parameters.value("uploadType") == "multipart"
+    let isMultipart = !isSigned && storageRequest.parameters.value("uploadType") == "multipart"
     let multipart =
       try isMultipart
       ? MultipartReader(contentType: request.header("content-type"), headBytesMax: Self.headBytesMax) : nil
     let contentType = isMultipart ? nil : request.text("content-type")
-    let contentEncoding = call.parameters.value("contentEncoding")
-    let hashes = try DeclaredChecksums(request, isContent: !isMultipart)
+    let contentEncoding = storageRequest.parameters.value("contentEncoding")
+    let checksums = try DeclaredChecksums(request, isContent: !isMultipart)
     let plan = UploadBody.Plan(
-      open: { () throws(FilesError) in .init(incoming: try call.store.makeIncoming()) },
+      open: { () throws(FilesError) in .init(incoming: try storageRequest.store.makeIncoming()) },
       finish: { (file, head) throws(FilesError) in
         var attributes = ObjectAttributes()
         attributes.contentType = head?.contentType ?? contentType
         attributes.contentEncoding = contentEncoding
-        var declared = hashes
+        var declared = checksums
         var name = named
         var commit: FileCommit?
         if let head {
@@ -61,23 +64,23 @@ extension CloudStorageHandler {
           }
           commit = metadata.commit
           metadata.apply(to: &attributes, keepsTokens: false)
-          declared = try declared.and(metadata.declared)
+          declared = try declared.merged(with: metadata.declared)
           name = metadata.name ?? name
         }
         guard let name else { throw .invalid("Required parameter: name") }
         let objectName = try ObjectName(checking: bucket, name)
         guard let commit else {
-          let object = try call.store.put(
+          let object = try storageRequest.store.put(
             objectName, file.incoming, attributes, declared: declared, conditions: conditions)
           return { send(object) }
         }
-        let (object, outcome) = try call.put(
+        let (object, outcome) = try storageRequest.put(
           objectName, file.incoming, attributes, declared: declared, conditions: conditions, with: commit)
         return { send(object, outcome) }
       },
-      fail: { call.fail($0) })
+      fail: { storageRequest.fail($0) })
     let length = request.text("content-length").flatMap { Int($0) }
-    return UploadBody(call.responder.exchange, multipart: multipart, bodyBytes: length, plan)
+    return UploadBody(storageRequest.responder.exchange, multipart: multipart, bodyBytes: length, plan)
   }
 }
 

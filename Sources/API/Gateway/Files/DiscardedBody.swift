@@ -7,19 +7,19 @@ final class DiscardedBody: BodySink {
   /// an HTTP/1 connection.
   static let bytesMax = 16 << 20
 
-  private let answer: () -> Void
+  private let respond: () -> Void
 
-  init(answer: @escaping () -> Void) { self.answer = answer }
+  init(respond: @escaping () -> Void) { self.respond = respond }
 
   /// Responds when the body has ended, or at once if the body is longer than ``bytesMax`` or has no
   /// `Content-Length`. Returns `nil` if it responded at once.
-  static func answering(_ request: borrowing HTTPRequest, _ answer: @escaping () -> Void) -> DiscardedBody? {
+  static func responding(_ request: borrowing HTTPRequest, _ respond: @escaping () -> Void) -> DiscardedBody? {
     let length = request.text("content-length").flatMap { Int($0) }
-    if let length, length <= bytesMax { return DiscardedBody(answer: answer) }
-    answer()
+    if let length, length <= bytesMax { return DiscardedBody(respond: respond) }
+    respond()
     return nil
   }
 
   func received(_ bytes: UnsafeRawBufferPointer) {}
-  func ended() { answer() }
+  func ended() { respond() }
 }

@@ -5,14 +5,15 @@ import Transport
 /// Handles resumable uploads in Firebase's protocol, with the header `X-Goog-Upload-Command` (storage-api.md,
 /// section 4).
 struct FirebaseResumableUpload: Sendable {
-  let call: StorageRequest
+  let storageRequest: StorageRequest
 
-  init(_ call: StorageRequest) { self.call = call }
+  init(_ storageRequest: StorageRequest) { self.storageRequest = storageRequest }
 
   /// Clients should send parts whose length is a multiple of this number of bytes.
   private static let granularityBytes = 262_144
 
-  /// Handles a request without content: `start`, `query`, `cancel` or `finalize`.
+  /// Handles a request that carries no content of an object (its body may be metadata): `start`, `query`, `cancel` or
+  /// `finalize`.
   ///
   /// - Throws: ``FilesError`` if the request is malformed or its upload is not allowed.
   func handle(
@@ -21,19 +22,19 @@ struct FirebaseResumableUpload: Sendable {
     if commands.contains("start") { return try start(target, request) }
     let id = try id()
     if commands.contains("query") {
-      call.work { () throws(FilesError) in
+      storageRequest.work { () throws(FilesError) in
         try progress(id)
       } then: { progress in
-        call.sendEmpty(200) { headers in
+        storageRequest.sendEmpty(200) { headers in
           headers.add("X-Goog-Upload-Status", progress.isFinal ? "final" : "active")
           headers.add("X-Goog-Upload-Size-Received", String(progress.received))
         }
       }
     } else if commands.contains("cancel") {
-      call.work { () throws(FilesError) in
-        try call.store.cancelUpload(try call.store.openUpload(id))
+      storageRequest.work { () throws(FilesError) in
+        try storageRequest.store.cancelUpload(try storageRequest.store.openUpload(id))
       } then: {
-        call.sendEmpty(200) { $0.add("X-Goog-Upload-Status", "cancelled") }
+        storageRequest.sendEmpty(200) { $0.add("X-Goog-Upload-Status", "cancelled") }
       }
     } else if commands.contains("finalize") {
       let sink = try openBody(commands, request)
@@ -54,21 +55,22 @@ struct FirebaseResumableUpload: Sendable {
     metadata.apply(to: &attributes, keepsTokens: false)
     if attributes.metadata.downloadTokens.isEmpty { attributes.metadata.downloadTokens = [DownloadToken.make()] }
     var record = UploadRecord(name: name, attributes: attributes)
-    record.conditions = try ObjectConditions(call.parameters)
+    record.conditions = try ObjectConditions(storageRequest.parameters)
     record.declared = metadata.declared
     record.declaredSize = try Self.size(request.text("x-goog-upload-header-content-length"))
-    record.isAdmin = call.isAdmin
-    record.owner = call.uploadOwner(request)
+    record.isAdmin = storageRequest.isAdmin
+    record.owner = storageRequest.uploadOwner(request)
     try attributes.check()
-    try call.authorizer.requireRules(as: call.caller)
-    try FirebaseStorageHandler(call).requireEarly(name, attributes, sizes: record.declaredSize.map { $0...$0 })
-    call.work { [record] () throws(FilesError) in
-      try call.store.beginUpload(record)
+    try storageRequest.authorizer.requireRules(as: storageRequest.caller)
+    try FirebaseStorageHandler(storageRequest).requireEarly(
+      name, attributes, sizes: record.declaredSize.map { $0...$0 })
+    storageRequest.work { [record] () throws(FilesError) in
+      try storageRequest.store.beginUpload(record)
     } then: { [id = record.id] in
       let url =
-        "\(call.origin)/v0/b/\(target.bucket)/o?name=\(PercentEncoding.encode(name.name.utf8))&upload_id=\(id)"
+        "\(storageRequest.origin)/v0/b/\(target.bucket)/o?name=\(PercentEncoding.encode(name.name.utf8))&upload_id=\(id)"
         + "&upload_protocol=resumable"
-      call.sendEmpty(200) { headers in
+      storageRequest.sendEmpty(200) { headers in
         headers.add("X-Goog-Upload-Status", "active")
         headers.add("X-Goog-Upload-URL", url)
         headers.add("X-Goog-Upload-Control-URL", url)
@@ -88,13 +90,13 @@ struct FirebaseResumableUpload: Sendable {
     // Write the bytes only at the position that the client names. Without an offset, an `upload` starts at 0.
     let position = commands.contains("upload") || offset != nil ? Int(offset ?? "0") : nil
     if offset != nil, position == nil { throw .invalid("X-Goog-Upload-Offset must be a number.") }
-    let files = FirebaseStorageHandler(call)
+    let files = FirebaseStorageHandler(storageRequest)
     let plan = UploadBody.Plan(
       open: { () throws(FilesError) in
-        let upload = try call.store.openUpload(id)
+        let upload = try storageRequest.store.openUpload(id)
         if let position, position != upload.incoming.size {
           let expected = upload.incoming.size
-          call.store.endUpload(upload)
+          storageRequest.store.endUpload(upload)
           throw .wrongOffset(expected: expected, given: position)
         }
         var file = UploadBody.OpenUploadFile(incoming: upload.incoming, upload: upload)
@@ -108,21 +110,21 @@ struct FirebaseResumableUpload: Sendable {
       finish: { (file, _) throws(FilesError) in
         guard let upload = file.upload else { throw .noSuchUpload }
         guard isLast else {
-          do throws(FilesError) { try call.store.saveUpload(upload) } catch {
-            call.store.endUpload(upload)
+          do throws(FilesError) { try storageRequest.store.saveUpload(upload) } catch {
+            storageRequest.store.endUpload(upload)
             throw error
           }
           let received = upload.incoming.size
-          call.store.endUpload(upload)
+          storageRequest.store.endUpload(upload)
           return {
-            call.sendEmpty(200) { headers in
+            storageRequest.sendEmpty(200) { headers in
               headers.add("X-Goog-Upload-Status", "active")
               headers.add("X-Goog-Upload-Size-Received", String(received))
             }
           }
         }
         let name = upload.record.name
-        let object = try call.store.finishUpload(upload, declared: upload.record.declared) {
+        let object = try storageRequest.store.finishUpload(upload, declared: upload.record.declared) {
           (before, after) throws(FilesError) in
           if !upload.record.isAdmin { try files.require(.create, name, before: before, after: after) }
         }
@@ -130,11 +132,11 @@ struct FirebaseResumableUpload: Sendable {
       },
       interrupt: { file in
         // Keep the received bytes: the client queries their number and resumes from there.
-        if let upload = file.upload { call.store.endUpload(upload) }
+        if let upload = file.upload { storageRequest.store.endUpload(upload) }
       },
       fail: { error in
-        if case .uploadOver = error { return respondAgain(id) }
-        call.fail(error) { headers in
+        if case .uploadOver = error { return respondWithFinishedUpload(id) }
+        storageRequest.fail(error) { headers in
           // Without this header clients would repeat the request.
           if case .denied = error { headers.add("X-Goog-Upload-Status", "final") }
           if case .wrongOffset(let expected, _) = error {
@@ -143,28 +145,28 @@ struct FirebaseResumableUpload: Sendable {
           }
         }
       })
-    return UploadBody(call.responder.exchange, plan)
+    return UploadBody(storageRequest.responder.exchange, plan)
   }
 
   /// Responds to a part of an upload that is over: repeats the final response, or reports that the upload was
   /// canceled.
-  private func respondAgain(_ id: String) {
-    call.work { () throws(FilesError) in
-      let record = try call.store.upload(id)
-      guard case .finished(let generation) = record.state, let object = try call.store.object(record.name),
+  private func respondWithFinishedUpload(_ id: String) {
+    storageRequest.work { () throws(FilesError) in
+      let record = try storageRequest.store.upload(id)
+      guard case .finished(let generation) = record.state, let object = try storageRequest.store.object(record.name),
         object.generation == generation
       else { throw .uploadOver }
       return object
     } then: { object in
-      FirebaseStorageHandler(call).send(object) { $0.add("X-Goog-Upload-Status", "final") }
+      FirebaseStorageHandler(storageRequest).send(object) { $0.add("X-Goog-Upload-Status", "final") }
     }
   }
 
   private func progress(_ id: String) throws(FilesError) -> (isFinal: Bool, received: Int) {
-    let record = try call.store.upload(id)
+    let record = try storageRequest.store.upload(id)
     guard record.state == .active else { return (true, record.declaredSize ?? record.received) }
-    let upload = try call.store.openUpload(id)
-    defer { call.store.endUpload(upload) }
+    let upload = try storageRequest.store.openUpload(id)
+    defer { storageRequest.store.endUpload(upload) }
     return (false, upload.incoming.size)
   }
 
@@ -178,7 +180,7 @@ struct FirebaseResumableUpload: Sendable {
   }
 
   private func id() throws(FilesError) -> String {
-    guard let id = call.parameters.value("uploadId") else { throw .noSuchUpload }
+    guard let id = storageRequest.parameters.value("uploadId") else { throw .noSuchUpload }
     return id
   }
 }

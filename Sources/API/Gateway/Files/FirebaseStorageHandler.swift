@@ -7,9 +7,9 @@ import WireFormat
 
 /// Handles a request of the storage API that Firebase clients use (storage-api.md, sections 3 to 8).
 struct FirebaseStorageHandler: Sendable {
-  let call: StorageRequest
+  let storageRequest: StorageRequest
 
-  init(_ call: StorageRequest) { self.call = call }
+  init(_ storageRequest: StorageRequest) { self.storageRequest = storageRequest }
 
   /// The bucket and object that a path after `/v0/b/` names.
   struct Target {
@@ -44,44 +44,44 @@ struct FirebaseStorageHandler: Sendable {
     }
   }
 
-  /// Handles a request without content.
+  /// Handles a request that carries no content of an object (its body may be metadata).
   func handle(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
     do throws(FilesError) {
-      guard let target = try Target(path, call.parameters) else { return call.failUnknown() }
+      guard let target = try Target(path, storageRequest.parameters) else { return storageRequest.failUnknown() }
       switch request.method {
       case .get, .head:
         if target.name == nil { try list(target) } else { try get(target.object(), request) }
-      case .delete where call.parameters.value("uploadId") != nil:
-        try CloudResumableUpload(call).handle([], request)
+      case .delete where storageRequest.parameters.value("uploadId") != nil:
+        try CloudResumableUpload(storageRequest).handle([], request)
       case .delete: try delete(target.object())
       case .patch: try patch(target.object(), request.body)
       case .post, .put:
         if Self.isPatch(request) { return try patch(target.object(), request.body) }
         if let command = request.header("x-goog-upload-command") {
-          return try FirebaseResumableUpload(call).handle(Self.commands(command), target, request)
+          return try FirebaseResumableUpload(storageRequest).handle(Self.commands(command), target, request)
         }
-        if let token = call.parameters.value("deleteToken") { return try deleteToken(token, target.object()) }
-        if call.parameters.value("createToken") != nil { return try createToken(target.object()) }
-        if request.method == .post, call.parameters.value("uploadType") == "resumable" {
-          return try CloudResumableUpload(call).start(target.bucket, named: target.name, request)
+        if let token = storageRequest.parameters.value("deleteToken") { return try deleteToken(token, target.object()) }
+        if storageRequest.parameters.value("createToken") != nil { return try createToken(target.object()) }
+        if request.method == .post, storageRequest.parameters.value("uploadType") == "resumable" {
+          return try CloudResumableUpload(storageRequest).start(target.bucket, named: target.name, request)
         }
-        call.failUnknown()
-      case .options, .other: call.failUnknown()
+        storageRequest.failUnknown()
+      case .options, .other: storageRequest.failUnknown()
       }
-    } catch { call.fail(error) }
+    } catch { storageRequest.fail(error) }
   }
 
   // MARK: - Reads
 
   private func get(_ name: ObjectName, _ request: borrowing HTTPRequest) throws(FilesError) {
-    let conditions = try ObjectConditions(call.parameters, request)
-    let isContent = call.parameters.value("alt") == "media"
+    let conditions = try ObjectConditions(storageRequest.parameters, request)
+    let isContent = storageRequest.parameters.value("alt") == "media"
     var found: (object: StoredObject, descriptor: Int32)?
-    if isContent { found = try call.store.open(name) }
+    if isContent { found = try storageRequest.store.open(name) }
     let object: StoredObject?
-    if isContent { object = found?.object } else { object = try call.store.object(name) }
+    if isContent { object = found?.object } else { object = try storageRequest.store.object(name) }
     do throws(FilesError) {
-      let token = call.parameters.value("token")
+      let token = storageRequest.parameters.value("token")
       let tokens = object?.attributes.metadata.downloadTokens ?? []
       let hasToken = isContent && tokens.contains { $0 == token }
       // Evaluate rules before the check for existence: a caller without access learns nothing about the object.
@@ -91,38 +91,38 @@ struct FirebaseStorageHandler: Sendable {
       if let found { ObjectDownload.close(found) }
       throw error
     }
-    if let found { return ObjectDownload(call, request).send(found, conditions) }
+    if let found { return ObjectDownload(storageRequest, request).send(found, conditions) }
     guard let object else { return }
     try conditions.check(object, isRead: true)
-    if object.attributes.metadata.downloadTokens.isEmpty { return makeToken(object, conditions) }
+    if object.attributes.metadata.downloadTokens.isEmpty { return addTokenIfMissing(object, conditions) }
     send(object)
   }
 
   private func list(_ target: Target) throws(FilesError) {
     guard ObjectName.isBucket(target.bucket) else { throw .invalidBucket(target.bucket) }
     var listing = ObjectListing(bucket: target.bucket)
-    listing.prefix = call.parameters.value("prefix") ?? ""
+    listing.prefix = storageRequest.parameters.value("prefix") ?? ""
     guard listing.prefix.isEmpty || listing.prefix.utf8.last == UInt8(ascii: "/") else {
       throw .invalid("The prefix parameter is required to be empty or ends with a single / character.")
     }
-    listing.delimiter = call.parameters.value("delimiter") ?? ""
-    listing.pageToken = call.parameters.value("pageToken")
+    listing.delimiter = storageRequest.parameters.value("delimiter") ?? ""
+    listing.pageToken = storageRequest.parameters.value("pageToken")
     listing.skipsEmptyParts = true
-    if let text = call.parameters.value("maxResults"), !text.isEmpty {
+    if let text = storageRequest.parameters.value("maxResults"), !text.isEmpty {
       guard let count = Int(text), count >= 0 else { throw .invalid("Invalid maxResults.") }
       listing.countMax = count == 0 ? 1000 : min(count, 1000)
     }
-    let place = ObjectName(bucket: target.bucket, name: String(Substring(listing.prefix.utf8.dropLast())))
-    try require(.list, place, before: nil, after: nil)
-    call.work { [listing] () throws(FilesError) in
-      try call.store.list(listing)
+    let listedPrefix = ObjectName(bucket: target.bucket, name: String(Substring(listing.prefix.utf8.dropLast())))
+    try require(.list, listedPrefix, before: nil, after: nil)
+    storageRequest.work { [listing] () throws(FilesError) in
+      try storageRequest.store.list(listing)
     } then: {
       send($0)
     }
   }
 
   private func send(_ page: ObjectPage) {
-    call.send { json in
+    storageRequest.send { json in
       json.key("prefixes")
       json.beginArray()
       for prefix in page.prefixes { json.string(prefix) }
@@ -144,9 +144,9 @@ struct FirebaseStorageHandler: Sendable {
 
   private func patch(_ name: ObjectName, _ body: UnsafeRawBufferPointer) throws(FilesError) {
     let change = try AttributesReader(body)
-    let conditions = try ObjectConditions(call.parameters)
-    call.work { () throws(FilesError) in
-      try call.store.update(
+    let conditions = try ObjectConditions(storageRequest.parameters)
+    storageRequest.work { () throws(FilesError) in
+      try storageRequest.store.update(
         name, conditions: conditions,
         check: { (before, after) throws(FilesError) in try require(.update, name, before: before, after: after) }
       ) { (attributes) throws(FilesError) in change.apply(to: &attributes, keepsTokens: true) }
@@ -156,21 +156,21 @@ struct FirebaseStorageHandler: Sendable {
   }
 
   private func delete(_ name: ObjectName) throws(FilesError) {
-    let conditions = try ObjectConditions(call.parameters)
-    call.work { () throws(FilesError) in
-      try call.store.delete(name, conditions: conditions) { (before, after) throws(FilesError) in
+    let conditions = try ObjectConditions(storageRequest.parameters)
+    storageRequest.work { () throws(FilesError) in
+      try storageRequest.store.delete(name, conditions: conditions) { (before, after) throws(FilesError) in
         try require(.delete, name, before: before, after: after)
       }
     } then: {
-      call.sendEmpty(204)
+      storageRequest.sendEmpty(204)
     }
   }
 
   /// Adds a download token to an object without one when its metadata are read. If another object has replaced it
   /// meanwhile, rules and conditions apply to that one as if the client had requested it.
-  private func makeToken(_ object: StoredObject, _ conditions: ObjectConditions) {
-    call.work { () throws(FilesError) in
-      try call.store.addDownloadToken(to: object) { (other) throws(FilesError) in
+  private func addTokenIfMissing(_ object: StoredObject, _ conditions: ObjectConditions) {
+    storageRequest.work { () throws(FilesError) in
+      try storageRequest.store.addDownloadToken(to: object) { (other) throws(FilesError) in
         try require(.get, object.name, before: other, after: nil)
         if let other { try conditions.check(other, isRead: true) }
       }
@@ -180,9 +180,9 @@ struct FirebaseStorageHandler: Sendable {
   }
 
   private func createToken(_ name: ObjectName) throws(FilesError) {
-    guard call.isAdmin else { throw .denied("Missing admin credentials.") }
-    call.work { () throws(FilesError) in
-      try call.store.update(name) { (attributes) throws(FilesError) in
+    guard storageRequest.isAdmin else { throw .denied("Missing admin credentials.") }
+    storageRequest.work { () throws(FilesError) in
+      try storageRequest.store.update(name) { (attributes) throws(FilesError) in
         attributes.metadata.downloadTokens.append(DownloadToken.make())
       }
     } then: {
@@ -191,9 +191,9 @@ struct FirebaseStorageHandler: Sendable {
   }
 
   private func deleteToken(_ token: String, _ name: ObjectName) throws(FilesError) {
-    guard call.isAdmin else { throw .denied("Missing admin credentials.") }
-    call.work { () throws(FilesError) in
-      try call.store.update(name) { (attributes) throws(FilesError) in
+    guard storageRequest.isAdmin else { throw .denied("Missing admin credentials.") }
+    storageRequest.work { () throws(FilesError) in
+      try storageRequest.store.update(name) { (attributes) throws(FilesError) in
         var tokens = attributes.metadata.downloadTokens
         tokens.removeAll { $0 == token }
         attributes.metadata.downloadTokens = tokens.isEmpty ? [DownloadToken.make()] : tokens
@@ -207,7 +207,7 @@ struct FirebaseStorageHandler: Sendable {
 
   /// Responds with an object's metadata.
   func send(_ object: StoredObject, headers: @escaping (inout HeaderWriter) -> Void = { _ in }) {
-    call.send(headers: headers) { $0.appendFirebaseMetadata(object) }
+    storageRequest.send(headers: headers) { $0.appendFirebaseMetadata(object) }
   }
 
   /// Authorizes the caller for one operation.
@@ -216,7 +216,7 @@ struct FirebaseStorageHandler: Sendable {
   func require(
     _ method: RulesMethod, _ name: ObjectName, before: StoredObject?, after: StoredObject?
   ) throws(FilesError) {
-    try call.authorizer.require(method, name, as: call.caller, before: before, after: after)
+    try storageRequest.authorizer.require(method, name, as: storageRequest.caller, before: before, after: after)
   }
 
   private static func isPatch(_ request: borrowing HTTPRequest) -> Bool {
@@ -232,7 +232,7 @@ struct FirebaseStorageHandler: Sendable {
 }
 
 extension ObjectConditions {
-  /// Reads the conditions in a query's parameters.
+  /// Reads the conditions in the URL's query parameters.
   ///
   /// - Throws: ``FilesError/invalid(_:)`` if a value is not a number.
   init(_ parameters: QueryParameters) throws(FilesError) {
@@ -248,7 +248,7 @@ extension ObjectConditions {
     metagenerationNotMatch = try number("ifMetagenerationNotMatch")
   }
 
-  /// Reads the conditions in a query's parameters and a request's header fields.
+  /// Reads the conditions in the URL's query parameters and a request's header fields.
   ///
   /// - Throws: ``FilesError/invalid(_:)`` if a value is not a number.
   init(_ parameters: QueryParameters, _ request: borrowing HTTPRequest) throws(FilesError) {

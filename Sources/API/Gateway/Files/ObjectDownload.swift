@@ -6,15 +6,15 @@ import WireFormat
 
 /// Responds with an object's content, or with the requested range of it (storage-api.md, section 5).
 struct ObjectDownload: Sendable {
-  let call: StorageRequest
+  let storageRequest: StorageRequest
   /// The value of the header `Range`, or `nil` if the request has none.
   private let range: String?
   private let ifModifiedSince: String?
   private let ifRange: String?
   private let acceptsGzip: Bool
 
-  init(_ call: StorageRequest, _ request: borrowing HTTPRequest) {
-    self.call = call
+  init(_ storageRequest: StorageRequest, _ request: borrowing HTTPRequest) {
+    self.storageRequest = storageRequest
     range = request.text("range")
     ifModifiedSince = request.text("if-modified-since")
     ifRange = request.text("if-range")
@@ -34,7 +34,7 @@ struct ObjectDownload: Sendable {
       }
     } catch {
       Self.close(found)
-      return call.fail(error) { addValidators(object, &$0) }
+      return storageRequest.fail(error) { addValidators(object, &$0) }
     }
     let size = object.content.size
     // A client that does not accept gzip receives the decoded content. Ranges count stored bytes, so they do not
@@ -45,7 +45,7 @@ struct ObjectDownload: Sendable {
     case .part(let part): stream(found, part, status: 206)
     case .absent:
       Self.close(found)
-      call.sendText(416, "The requested range cannot be satisfied.") { headers in
+      storageRequest.sendText(416, "The requested range cannot be satisfied.") { headers in
         headers.add("Content-Range", "bytes */\(size)")
         addValidators(object, &headers)
       }
@@ -56,9 +56,9 @@ struct ObjectDownload: Sendable {
     let object = found.object
     let body = FileBody(
       descriptor: found.descriptor, offset: part.lowerBound, count: part.count,
-      isInMemory: call.store.contents.isInMemory, exchange: call.responder.exchange)
-    call.responder.exchange.claim(.download)
-    call.responder.exchange.stream(
+      isInMemory: storageRequest.store.contents.isInMemory, exchange: storageRequest.responder.exchange)
+    storageRequest.responder.exchange.setKind(.download)
+    storageRequest.responder.exchange.stream(
       status: status,
       headers: { headers in
         addHeaders(object, &headers)
@@ -72,15 +72,15 @@ struct ObjectDownload: Sendable {
     let object = found.object
     // After the head was sent, damage can only abort the response. Check the gzip header first, to respond with an
     // error.
-    call.work { () throws(FilesError) in
+    storageRequest.work { () throws(FilesError) in
       if DecodedBody.canBegin(found.descriptor, count: object.content.size) { return }
       Self.close(found)
       throw .undecodable
     } then: {
       let body = FileBody(
         descriptor: found.descriptor, offset: 0, count: object.content.size,
-        isInMemory: call.store.contents.isInMemory, exchange: call.responder.exchange)
-      call.responder.exchange.stream(
+        isInMemory: storageRequest.store.contents.isInMemory, exchange: storageRequest.responder.exchange)
+      storageRequest.responder.exchange.stream(
         status: 200, headers: { addHeaders(object, isDecoded: true, &$0) }, from: DecodedBody(body))
     }
   }
@@ -117,7 +117,7 @@ struct ObjectDownload: Sendable {
     headers.add("X-Goog-Stored-Content-Encoding", object.attributes.contentEncoding ?? "identity")
     addValidators(object, &headers)
     ContentSafety.addHeaders(contentType: object.contentType, &headers)
-    call.responder.writeOrigin(&headers)
+    storageRequest.responder.writeOrigin(&headers)
   }
 
   private func addValidators(_ object: StoredObject, _ headers: inout HeaderWriter) {
@@ -127,7 +127,7 @@ struct ObjectDownload: Sendable {
 
   /// The value of the header `ETag`. Cloud Storage clients compare it with the metadata's, which has no quotes.
   private func etag(_ object: StoredObject) -> String {
-    call.api == .cloud ? object.etag : "\"\(object.etag)\""
+    storageRequest.api == .cloud ? object.etag : "\"\(object.etag)\""
   }
 
   // MARK: - Range

@@ -5,9 +5,9 @@ import Transport
 /// Handles requests with signed URLs, `/BUCKET/NAME?…`, which upload, download and delete one object (see
 /// ``SignedURL``).
 struct SignedURLHandler: Sendable {
-  let call: StorageRequest
+  let storageRequest: StorageRequest
 
-  init(_ call: StorageRequest) { self.call = call }
+  init(_ storageRequest: StorageRequest) { self.storageRequest = storageRequest }
 
   /// Returns the object that a path names.
   private static func object(_ path: UnsafeRawBufferPointer) throws(FilesError) -> ObjectName {
@@ -20,33 +20,36 @@ struct SignedURLHandler: Sendable {
       FirebaseStorageHandler.Target.decode(UnsafeRawBufferPointer(rebasing: path[(slash + 1)...])))
   }
 
-  /// Handles a request without content.
+  /// Handles a request that carries no content of an object (its body may be metadata).
   func handle(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
     do throws(FilesError) {
       let name = try Self.object(path)
-      let generation = try CloudStorageHandler(call).number("generation")
+      let generation = try CloudStorageHandler(storageRequest).number("generation")
       switch request.method {
       case .get, .head:
-        guard var found = try call.store.open(name, generation: generation) else { throw .noSuchObject(name) }
-        if let type = call.parameters.value("response-content-type") { found.object.attributes.contentType = type }
-        if let disposition = call.parameters.value("response-content-disposition") {
+        guard var found = try storageRequest.store.open(name, generation: generation) else { throw .noSuchObject(name) }
+        if let type = storageRequest.parameters.value("response-content-type") {
+          found.object.attributes.contentType = type
+        }
+        if let disposition = storageRequest.parameters.value("response-content-disposition") {
           found.object.attributes.contentDisposition = disposition
         }
-        ObjectDownload(call, request).send(found, try ObjectConditions(call.parameters, request))
+        ObjectDownload(storageRequest, request).send(found, try ObjectConditions(storageRequest.parameters, request))
       case .delete:
-        call.work { () throws(FilesError) in
-          try call.store.delete(name, generation: generation)
+        storageRequest.work { () throws(FilesError) in
+          try storageRequest.store.delete(name, generation: generation)
         } then: {
-          call.sendEmpty(204)
+          storageRequest.sendEmpty(204)
         }
       case .post where request.header("x-goog-resumable") != nil:
-        try CloudResumableUpload(call).start(name.bucket, named: name.name, isSigned: true, status: 201, request)
-      case .post, .put, .patch, .options, .other: call.failUnknown()
+        try CloudResumableUpload(storageRequest).start(
+          name.bucket, named: name.name, isSigned: true, status: 201, request)
+      case .post, .put, .patch, .options, .other: storageRequest.failUnknown()
       }
-    } catch { call.fail(error) }
+    } catch { storageRequest.fail(error) }
   }
 
-  /// Opens the body of a `PUT`, or responds with an error and returns `nil` if the request is refused at once.
+  /// Opens the body of a `PUT`, or responds with an error and returns `nil` if the request is rejected at once.
   func openBody(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) -> (any BodySink)? {
     do throws(FilesError) {
       let name = try Self.object(path)
@@ -58,11 +61,11 @@ struct SignedURLHandler: Sendable {
         guard let number = Int64(text) else { throw .invalid("X-Goog-If-Generation-Match must be a number.") }
         conditions.generationMatch = number
       }
-      return try CloudStorageHandler(call).upload(
+      return try CloudStorageHandler(storageRequest).upload(
         to: name.bucket, named: name.name, isSigned: true, conditions, request)
     } catch {
-      let call = call
-      return DiscardedBody.answering(request) { [error] in call.fail(error) }
+      let storageRequest = storageRequest
+      return DiscardedBody.responding(request) { [error] in storageRequest.fail(error) }
     }
   }
 }

@@ -23,7 +23,7 @@ struct StorageAuthorizer: Sendable {
     _ method: RulesMethod, _ name: ObjectName, as caller: Caller, before: StoredObject?, after: StoredObject?
   ) throws(FilesError) {
     guard case .user(let auth) = caller else { return }
-    guard let activeRuleset = rules.inForce else { throw denial(nil) }
+    guard let activeRuleset = rules.active else { throw denial(nil) }
     var request = FileRequest(method, bucket: name.bucket, name: name.name, auth: auth)
     request.resource = before.map { Self.fields(of: $0) }
     request.newResource = after.map { Self.fields(of: $0) }
@@ -40,7 +40,7 @@ struct StorageAuthorizer: Sendable {
   ///   fails.
   func requireEarly(_ after: StoredObject, as caller: Caller, store: FileStore) throws(FilesError) -> Bool {
     guard case .user(let auth) = caller else { return true }
-    guard let activeRuleset = rules.inForce else { throw denial(nil) }
+    guard let activeRuleset = rules.active else { throw denial(nil) }
     let name = after.name
     guard activeRuleset.looksAtChecksums else {
       try require(.create, name, as: caller, before: store.object(name), after: after)
@@ -58,11 +58,11 @@ struct StorageAuthorizer: Sendable {
     }
   }
 
-  /// Refuses callers that are subject to rules if no ruleset is loaded.
+  /// Rejects callers that are subject to rules if no ruleset is loaded.
   ///
   /// - Throws: ``FilesError/denied(_:)`` if the caller is one of them.
   func requireRules(as caller: Caller) throws(FilesError) {
-    if case .user = caller, rules.inForce == nil { throw denial(nil) }
+    if case .user = caller, rules.active == nil { throw denial(nil) }
   }
 
   private func denial(_ method: RulesMethod?) -> FilesError {

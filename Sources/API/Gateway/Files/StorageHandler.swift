@@ -56,14 +56,14 @@ final class StorageHandler: Sendable {
   }
 
   /// Returns the route of a path and a query, and the rest of the path; `nil` if the request is not about files.
-  static func place(
+  static func route(
     _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer
   ) -> (Route, UnsafeRawBufferPointer)? {
-    place(path) ?? (!query.isEmpty && SignedURL.isSigned(query) ? (.signed, path) : nil)
+    route(path) ?? (!query.isEmpty && SignedURL.isSigned(query) ? (.signed, path) : nil)
   }
 
   /// Returns the route of a path alone, and the rest of the path; `nil` if the path is not about files.
-  static func place(_ path: UnsafeRawBufferPointer) -> (Route, UnsafeRawBufferPointer)? {
+  static func route(_ path: UnsafeRawBufferPointer) -> (Route, UnsafeRawBufferPointer)? {
     func below(_ prefix: StaticString) -> UnsafeRawBufferPointer? {
       guard let rest = path.dropping(prefix) else { return nil }
       guard let next = rest.first else { return rest }
@@ -79,54 +79,58 @@ final class StorageHandler: Sendable {
 
   /// Handles a request whose body has arrived completely.
   func handle(
-    _ place: Route, _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest,
+    _ route: Route, _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest,
     _ exchange: Exchange
   ) {
     // A request with an empty body can be an upload too. Uploads with a longer body go to `openBody` first.
-    if let sink = openBody(place, path, query, request, exchange) {
+    if let sink = openBody(route, path, query, request, exchange) {
       sink.received(request.body)
       return sink.ended()
     }
-    guard exchange.isAwaitingResponse, let call = call(place, path, query, request, exchange) else { return }
-    switch place {
-    case .firebase: FirebaseStorageHandler(call).handle(path, request)
-    case .cloud, .cloudUpload: CloudStorageHandler(call).handle(place, path, request)
-    case .cloudBatch: CloudBatch.handle(call, request)
-    case .signed: SignedURLHandler(call).handle(path, request)
-    case .control: FilesControl(call, rules: files.rules).handle(path, request)
+    guard exchange.isAwaitingResponse, let storageRequest = storageRequest(route, path, query, request, exchange) else {
+      return
+    }
+    switch route {
+    case .firebase: FirebaseStorageHandler(storageRequest).handle(path, request)
+    case .cloud, .cloudUpload: CloudStorageHandler(storageRequest).handle(route, path, request)
+    case .cloudBatch: CloudBatch.handle(storageRequest, request)
+    case .signed: SignedURLHandler(storageRequest).handle(path, request)
+    case .control: FilesControl(storageRequest, rules: files.rules).handle(path, request)
     }
   }
 
   /// Opens the body of an upload. Returns `nil` for all other requests, and if the response was already sent.
   func openBody(
-    _ place: Route, _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest,
+    _ route: Route, _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest,
     _ exchange: Exchange
   ) -> (any BodySink)? {
     guard request.method == .post || request.method == .put else { return nil }
-    switch place {
+    switch route {
     case .firebase:
       guard FirebaseStorageHandler.bringsContent(query, request) else { return nil }
-      guard let call = call(place, path, query, request, exchange) else { return nil }
-      return FirebaseStorageHandler(call).openBody(path, request)
+      guard let storageRequest = storageRequest(route, path, query, request, exchange) else { return nil }
+      return FirebaseStorageHandler(storageRequest).openBody(path, request)
     case .cloudUpload:
       guard CloudStorageHandler.bringsContent(query, request) else { return nil }
-      guard let call = call(place, path, query, request, exchange) else { return nil }
-      return CloudStorageHandler(call).openBody(path, request)
+      guard let storageRequest = storageRequest(route, path, query, request, exchange) else { return nil }
+      return CloudStorageHandler(storageRequest).openBody(path, request)
     case .signed:
-      guard request.method == .put, let call = call(place, path, query, request, exchange) else { return nil }
-      return SignedURLHandler(call).openBody(path, request)
+      guard request.method == .put, let storageRequest = storageRequest(route, path, query, request, exchange) else {
+        return nil
+      }
+      return SignedURLHandler(storageRequest).openBody(path, request)
     case .cloud, .cloudBatch, .control: return nil
     }
   }
 
   /// Reads the parts that all requests have in common, or responds with an error and returns `nil`.
-  private func call(
-    _ place: Route, _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest,
+  private func storageRequest(
+    _ route: Route, _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest,
     _ exchange: Exchange
   ) -> StorageRequest? {
     var responder = Responder(exchange, request)
     responder.exposedHeaders = Self.exposedHeaders
-    let api = place == .firebase ? StorageRequest.API.firebase : .cloud
+    let api = route == .firebase ? StorageRequest.API.firebase : .cloud
     func refuse(_ status: Int, _ message: String, _ reason: StaticString) {
       let response = StorageErrorResponse(status: status, message: message, reason: reason)
       responder.sendJSON(response.json(api), status: status)
@@ -136,34 +140,34 @@ final class StorageHandler: Sendable {
       refuse(400, Status(error, database: nil).message, "invalid")
       return nil
     }
-    if place == .signed { return signedCall(path, query, parameters, responder, request) }
+    if route == .signed { return signedStorageRequest(path, query, parameters, responder, request) }
     let caller: Caller
     do throws(Status) { caller = try authenticator.caller(of: request) } catch {
       refuse(401, error.message, "authError")
       return nil
     }
-    if place != .firebase, !isAdmin(caller, request), !resumesUpload(place, parameters, request) {
+    if route != .firebase, !isAdmin(caller, request), !resumesUpload(route, parameters, request) {
       // Rules do not apply to this API: only administrators may use it.
       let hasCredentials = request.header("authorization") != nil
       refuse(hasCredentials ? 403 : 401, hasCredentials ? "Missing admin credentials." : "Login Required.", "authError")
       return nil
     }
-    if place != .firebase, Self.hasEncryptionKey(parameters, request) {
+    if route != .firebase, Self.hasEncryptionKey(parameters, request) {
       let response = StorageErrorResponse(Self.noKeys, api)
       refuse(response.status, response.message, response.reason)
       return nil
     }
     do throws(FilesError) {
-      return try makeCall(api, parameters, responder, caller, request)
+      return try makeStorageRequest(api, parameters, responder, caller, request)
     } catch {
       let response = StorageErrorResponse(error, api)
-      response.tell(exchange)
+      response.logFault(to: exchange)
       refuse(response.status, response.message, response.reason)
       return nil
     }
   }
 
-  private func makeCall(
+  private func makeStorageRequest(
     _ api: StorageRequest.API, _ parameters: QueryParameters, _ responder: Responder, _ caller: Caller,
     _ request: borrowing HTTPRequest
   ) throws(FilesError) -> StorageRequest {
@@ -174,29 +178,29 @@ final class StorageHandler: Sendable {
 
   /// Returns the request of a valid signed URL, which has its signer's rights, or responds with an error and
   /// returns `nil`.
-  private func signedCall(
+  private func signedStorageRequest(
     _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ parameters: QueryParameters,
     _ responder: Responder,
     _ request: borrowing HTTPRequest
   ) -> StorageRequest? {
     do throws(FilesError) {
-      var call = try makeCall(.cloud, parameters, responder, .admin, request)
+      var storageRequest = try makeStorageRequest(.cloud, parameters, responder, .admin, request)
       let host = Self.host(request.text("x-forwarded-host")) ?? Self.host(request.text("host")) ?? "localhost"
       let url = SignedURL(path, query, parameters, request, host: host)
-      try url.check(keys, nowSeconds: call.store.now / 1_000_000)
-      call.parameters = url.trustedParameters
-      return call
+      try url.check(keys, nowSeconds: storageRequest.store.now / 1_000_000)
+      storageRequest.parameters = url.trustedParameters
+      return storageRequest
     } catch {
       let response = StorageErrorResponse(error, .cloud)
-      response.tell(responder.exchange)
+      response.logFault(to: responder.exchange)
       responder.sendJSON(response.json(.cloud), status: response.status)
       return nil
     }
   }
 
-  /// Whether a request without credentials continues an upload. The upload's id suffices, as with a signed URL.
-  private func resumesUpload(_ place: Route, _ parameters: QueryParameters, _ request: borrowing HTTPRequest) -> Bool {
-    place == .cloudUpload && request.method == .put && parameters.value("uploadId") != nil
+  /// Whether a request without credentials continues an upload. The upload's ID suffices, as with a signed URL.
+  private func resumesUpload(_ route: Route, _ parameters: QueryParameters, _ request: borrowing HTTPRequest) -> Bool {
+    route == .cloudUpload && request.method == .put && parameters.value("uploadId") != nil
       && request.header("authorization") == nil
   }
 

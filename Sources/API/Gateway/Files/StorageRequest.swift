@@ -108,7 +108,7 @@ struct StorageRequest: Sendable {
   /// Responds with an error.
   func fail(_ error: FilesError, headers: (inout HeaderWriter) -> Void = { _ in }) {
     let response = StorageErrorResponse(error, api)
-    if response.fault != nil { responder.onLoop { response.tell(responder.exchange) } }
+    if response.fault != nil { responder.onLoop { response.logFault(to: responder.exchange) } }
     if response.status == 304 { return sendEmpty(304, headers: headers) }
     if api == .cloud, parameters.value("alt") == "media" {
       return sendText(response.status, response.message, headers: headers)
@@ -223,7 +223,7 @@ struct StorageErrorResponse {
   }
 
   /// Logs the fault, if the server is at fault.
-  func tell(_ exchange: Exchange) {
+  func logFault(to exchange: Exchange) {
     if let fault { exchange.logFailure(fault, status: status) }
   }
 

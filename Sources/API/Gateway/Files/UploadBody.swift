@@ -15,14 +15,14 @@ final class UploadBody: BodySink {
   struct Plan: Sendable {
     /// Opens the file for the content, after the head was authorized.
     var open: @Sendable () throws(FilesError) -> OpenUploadFile
-    /// Refuses an upload by its head and, if known, its possible lengths, before the content arrives. Runs on the
+    /// Rejects an upload by its head and, if known, its possible lengths, before the content arrives. Runs on the
     /// loop.
     var authorizeHead: @Sendable (MultipartHead, ClosedRange<Int>?) throws(FilesError) -> Void = {
       _, _ throws(FilesError) in
     }
     /// Finishes the upload. Returns a closure that responds, to be run on the loop.
     var finish: @Sendable (OpenUploadFile, MultipartHead?) throws(FilesError) -> @Sendable () -> Void
-    /// Handles an upload that was refused or whose client disconnected. It may keep the received bytes.
+    /// Handles an upload that was rejected or whose client disconnected. It may keep the received bytes.
     var interrupt: @Sendable (OpenUploadFile) -> Void = { _ in }
     /// Responds with an error. Runs on the loop.
     var fail: @Sendable (FilesError) -> Void
@@ -54,7 +54,7 @@ final class UploadBody: BodySink {
     /// The limit of all uploads together. Above it every piece is written at once, and the server reads from a
     /// client only after it has written all that the client sent.
     var heldBytesMax = 256 << 20
-    /// The limit of a head while `heldBytesMax` is exceeded. A longer head is refused: it cannot be written before
+    /// The limit of a head while `heldBytesMax` is exceeded. A longer head is rejected: it cannot be written before
     /// it is complete, so pausing the client would not free memory.
     var crowdedHeadBytesMax = 8 << 10
   }

@@ -88,7 +88,7 @@ final class GRPCCall {
     }
     guard begin() else { return }
     stopStream = { [weak stream] in stream?.stop($0) }
-    stream.onFailure = { [weak exchange] in exchange?.tell($0) }
+    stream.onFailure = { [weak exchange] in exchange?.logFailure(of: $0) }
     stream.onEnd = { [weak self] in self?.forget() }
     exchange.stream(status: 200, headers: { addHead(&$0) }, from: stream)
   }
@@ -112,7 +112,7 @@ final class GRPCCall {
     let status = Status(error, database: database)
     // The HTTP status of every gRPC response is 200.
     exchange.countedStatus = ErrorJSON.httpStatus(status.code)
-    exchange.tell(status)
+    exchange.logFailure(of: status)
     exchange.respond(
       status: 200,
       headers: { headers in

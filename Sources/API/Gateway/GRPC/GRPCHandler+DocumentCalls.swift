@@ -114,7 +114,7 @@ extension GRPCHandler {
     return name
   }
 
-  /// The collection with an id, below a document or the root.
+  /// The collection with an ID, below a document or the root.
   static func collection(_ id: UnsafeRawBufferPointer, below parent: ResourcePath) throws -> ResourcePath {
     let text = String(decoding: id, as: UTF8.self)
     guard !id.contains(UInt8(ascii: "/")) else { throw ModelError.slashInCollectionID(text) }

@@ -9,7 +9,7 @@ extension GRPCHandler {
   func openBody(
     _ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ exchange: Exchange
   ) -> (any BodySink)? {
-    guard let method = GRPCStreamMethods(path), Self.takes(request) else { return nil }
+    guard let method = GRPCStreamMethods(path), Self.isGRPC(request) else { return nil }
     let call = GRPCCall(exchange, GRPCRequestHead(request))
     do {
       try call.head.check()

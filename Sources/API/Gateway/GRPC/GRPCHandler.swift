@@ -20,7 +20,7 @@ final class GRPCHandler: Sendable {
   }
 
   /// Whether a request is a gRPC call.
-  static func takes(_ request: borrowing HTTPRequest) -> Bool {
+  static func isGRPC(_ request: borrowing HTTPRequest) -> Bool {
     guard let type = request.header("content-type")?.dropping("application/grpc") else { return false }
     return type.isEmpty || type[0] == UInt8(ascii: "+") || type[0] == UInt8(ascii: ";")
   }

@@ -35,7 +35,7 @@ struct GRPCRequestHead {
     failure = nil
   }
 
-  /// Refuses a call that the server cannot serve.
+  /// Rejects a call that the server cannot serve.
   ///
   /// - Throws: `INVALID_ARGUMENT` if the deadline is malformed, `DEADLINE_EXCEEDED` if it has passed,
   ///   `UNIMPLEMENTED` if the compression is not supported.

@@ -128,7 +128,7 @@ final class GRPCStream: BodySink, BodySource {
       guard isClientDone, reader.unreadBytes == 0, method.isSettled else { return .waiting }
     } catch {
       let status = Status(error, database: call.database)
-      call.exchange.tell(status)
+      call.exchange.logFailure(of: status)
       failure = status
     }
     close()

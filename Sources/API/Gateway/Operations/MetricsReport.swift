@@ -14,7 +14,7 @@ final class MetricsReport: Sendable {
   /// The number of databases that have samples of their own. A test suite may create thousands.
   private static let databasesMax = 100
   /// The longest wait for the list of listeners, which the databases' watch hubs deliver asynchronously.
-  private static let feedsMilliseconds = 2000
+  private static let listenersTimeoutMilliseconds = 2000
 
   init(_ operations: OperationsService, _ service: FirestoreService, channels: @escaping @Sendable () -> Int) {
     self.operations = operations
@@ -23,7 +23,7 @@ final class MetricsReport: Sendable {
   }
 
   /// Returns the text. Costs some thousand counters and a few page reads for each open database. Blocks until the
-  /// listeners have reported.
+  /// list of listeners arrives, for at most 2 seconds. If it does not arrive in time, the text reports no listeners.
   func text() -> [UInt8] {
     var text = MetricsText()
     text.family("hearth_build_info", .gauge, "Always 1; the labels describe the running program.")
@@ -122,7 +122,7 @@ final class MetricsReport: Sendable {
         found.withLock { $0 = listeners }
         done.signal()
       }) != nil
-    if isAsked { _ = done.wait(timeout: .now() + .milliseconds(Self.feedsMilliseconds)) }
+    if isAsked { _ = done.wait(timeout: .now() + .milliseconds(Self.listenersTimeoutMilliseconds)) }
     let listeners = found.withLock { $0 }
     text.family("hearth_listeners_open", .gauge, "Listeners open now: streams and feeds.")
     text.sample([], listeners.count)

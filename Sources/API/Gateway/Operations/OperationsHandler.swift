@@ -43,7 +43,7 @@ final class OperationsHandler: Sendable {
   func handle(
     _ call: Call, _ request: borrowing HTTPRequest, _ exchange: Exchange, isTrusted: (borrowing HTTPRequest) -> Bool
   ) {
-    exchange.claim(.operations)
+    exchange.setKind(.operations)
     guard request.method == .get || request.method == .head else {
       return Self.send(405, Self.plain, Array("Method Not Allowed\n".utf8), exchange)
     }

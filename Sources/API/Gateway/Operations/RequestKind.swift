@@ -3,7 +3,7 @@ import Transport
 /// The kind of a request, under which it is counted and logged: mostly its API. The raw values are indexes into the
 /// transport's counters.
 package enum RequestKind: Int, CaseIterable, Sendable {
-  /// Unknown: the transport refused the request, or no path matched.
+  /// Unknown: the transport rejected the request, or no path matched.
   case none
   case rest
   case grpc
@@ -27,5 +27,5 @@ package enum RequestKind: Int, CaseIterable, Sendable {
 extension Exchange {
   /// Sets the kind of the request. Call it before the response.
   @inline(__always)
-  func claim(_ kind: RequestKind) { self.kind = kind.rawValue }
+  func setKind(_ kind: RequestKind) { self.kind = kind.rawValue }
 }

@@ -148,7 +148,7 @@ struct RESTRequest: Sendable {
     if let body = try stream.whole() {
       responder.sendJSON(body)
     } else {
-      stream.onFailure = { [weak exchange = responder.exchange] in exchange?.tell($0) }
+      stream.onFailure = { [weak exchange = responder.exchange] in exchange?.logFailure(of: $0) }
       responder.streamJSON(from: stream)
     }
   }

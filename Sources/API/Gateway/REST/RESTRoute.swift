@@ -30,10 +30,10 @@ struct RESTRoute {
 
   /// Parses a path after `/v1/`. Returns `nil` if the path has none of the service's forms.
   ///
-  /// The text after the last `:` is a verb only if it is one that the method allows. Document ids may contain `:`;
-  /// clients write it as `%3A` if the id ends like a verb. Segments are decoded after the path was split at `/`.
+  /// The text after the last `:` is a verb only if it is one that the method allows. Document IDs may contain `:`;
+  /// clients write it as `%3A` if the ID ends like a verb. Segments are decoded after the path was split at `/`.
   ///
-  /// - Throws: ``Status`` if the percent-encoding is malformed, ``ModelError`` if an id contains an encoded `/`.
+  /// - Throws: ``Status`` if the percent-encoding is malformed, ``ModelError`` if an ID contains an encoded `/`.
   init?(_ path: UnsafeRawBufferPointer, of method: HTTPMethod) throws {
     var segments = Segments(path)
     guard try segments.next()?.elementsEqual("projects".utf8) == true, let project = try segments.next(),

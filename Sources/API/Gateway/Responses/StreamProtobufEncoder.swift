@@ -100,7 +100,7 @@ struct StreamProtobufEncoder {
     ProtobufWriter.endMessage(start, in: &out)
   }
 
-  /// Appends a packed list of target ids. On the wire an int32 is extended to 64 bits.
+  /// Appends a packed list of target IDs. On the wire an int32 is extended to 64 bits.
   private static func targets(_ number: Int, _ ids: [Int32], to out: inout [UInt8]) {
     guard !ids.isEmpty else { return }
     ProtobufWriter.message(number, to: &out) { out in

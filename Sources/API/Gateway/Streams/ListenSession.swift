@@ -5,7 +5,7 @@ import WireFormat
 /// A Listen stream that its first request opens, for gRPC and WebChannel. It also reports targets that could not be
 /// decoded. Use it on the loop's thread of its client only.
 final class ListenSession {
-  /// The limit of refused targets that wait to be sent. The stream of a client that exceeds it ends.
+  /// The limit of rejected targets that wait to be sent. The stream of a client that exceeds it ends.
   static let refusalsMax = 100
 
   private let service: FirestoreService

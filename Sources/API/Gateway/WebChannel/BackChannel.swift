@@ -22,14 +22,14 @@ final class BackChannel: BodySource {
     self.responder = responder
     self.channel = channel
     let number = number
-    responder.exchange.onClose { channel.onLoop { $0.lost(number) } }
+    responder.exchange.onClose { channel.onLoop { $0.backChannelClosed(number) } }
     responder.exchange.onShutdown { channel.onLoop { $0.shutDown() } }
   }
 
   /// Starts the response.
   func begin() { responder.streamChannel(from: self) }
 
-  /// Refuses the request.
+  /// Rejects the request.
   func refuse(_ fault: ChannelFault) { responder.sendFault(fault) }
 
   /// Sends a requested chunk. The last one ends the response.
@@ -41,7 +41,7 @@ final class BackChannel: BodySource {
   }
 
   /// Logs a status if the server is at fault.
-  func tell(_ status: Status) { responder.exchange.tell(status) }
+  func logFailure(of status: Status) { responder.exchange.logFailure(of: status) }
 
   /// Ends the response, because another has replaced it or the channel has ended.
   func finish() {

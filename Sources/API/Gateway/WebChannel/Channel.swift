@@ -100,7 +100,7 @@ final class Channel {
   }
 
   /// Notes that the client of a back channel has disconnected.
-  func lost(_ number: Int) {
+  func backChannelClosed(_ number: Int) {
     guard number == back?.number else { return }
     back = nil
     isChunkRequested = false
@@ -192,7 +192,7 @@ final class Channel {
 
   private func fail(_ error: any Error) {
     let status = Status(error, database: call.database)
-    back?.channel.onLoop { $0.tell(status) }
+    back?.channel.onLoop { $0.logFailure(of: status) }
     var json = JSONWriter(.compact)
     ErrorJSON.append(status, httpStatus: ErrorJSON.httpStatus(status.code), to: &json)
     finish(.failure(json.bytes))

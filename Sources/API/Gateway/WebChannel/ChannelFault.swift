@@ -1,6 +1,6 @@
 /// An error in a request to a channel. The response has HTTP status 400, and the client abandons the channel.
 enum ChannelFault: Error, Equatable, CustomStringConvertible {
-  /// No channel has the id, or it was closed. The client opens a new one.
+  /// No channel has the ID, or it was closed. The client opens a new one.
   case unknownSession
   /// The query or the form is malformed.
   case malformed(StaticString)

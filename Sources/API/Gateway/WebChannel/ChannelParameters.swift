@@ -1,6 +1,6 @@
 /// The query of a request to a channel (listen-and-webchannel.md, section 3.2).
 struct ChannelParameters {
-  /// The session id, or `nil` in a handshake.
+  /// The session ID, or `nil` in a handshake.
   private(set) var sessionID: String?
   /// The number of the last array that the client has received (`AID`).
   private(set) var acknowledged: Int?

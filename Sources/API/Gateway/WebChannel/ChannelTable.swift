@@ -1,7 +1,7 @@
 import Synchronization
 import Transport
 
-/// The open channels by session id. Requests for a channel may arrive on any loop.
+/// The open channels by session ID. Requests for a channel may arrive on any loop.
 final class ChannelTable: Sendable {
   /// The limits of open channels.
   struct Limits: Sendable {
@@ -37,7 +37,7 @@ final class ChannelTable: Sendable {
   /// The number of open channels.
   var count: Int { entries.withLock { $0.channels.count } }
 
-  /// Reserves an id for a channel, or returns `nil` if a limit is reached.
+  /// Reserves an ID for a channel, or returns `nil` if a limit is reached.
   func reserve(_ method: ChannelMethod, from address: String) -> SessionID? {
     let id = SessionID()
     return entries.withLock { entries in
@@ -49,12 +49,12 @@ final class ChannelTable: Sendable {
     }
   }
 
-  /// Stores a channel under its reserved id.
+  /// Stores a channel under its reserved ID.
   func put(_ channel: LoopBound<Channel>, at id: SessionID) {
     entries.withLock { $0.channels[id]?.channel = channel }
   }
 
-  /// Returns the channel with an id that a client sent.
+  /// Returns the channel with an ID that a client sent.
   ///
   /// - Throws: ``ChannelFault/unknownSession`` if the channel does not exist or carries another method.
   func find(_ text: String, _ method: ChannelMethod) throws(ChannelFault) -> LoopBound<Channel> {

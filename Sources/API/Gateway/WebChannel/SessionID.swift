@@ -1,10 +1,10 @@
-/// The id of a channel's session: 128 random bits, so that it cannot be guessed. As text it has 32 hexadecimal
+/// The ID of a channel's session: 128 random bits, so that it cannot be guessed. As text it has 32 hexadecimal
 /// digits, which need no escaping.
 struct SessionID: Hashable, Sendable {
   private let high: UInt64
   private let low: UInt64
 
-  /// Creates a random id with the system's generator.
+  /// Creates a random ID with the system's generator.
   init() {
     var generator = SystemRandomNumberGenerator()
     high = generator.next()

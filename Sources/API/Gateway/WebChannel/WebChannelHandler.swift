@@ -4,8 +4,8 @@ import Transport
 /// Serves WebChannels: the streams `Listen` and `Write` over plain HTTP requests of browsers
 /// (listen-and-webchannel.md, section 3).
 ///
-/// - A POST without a session id opens a channel and contains its first messages.
-/// - A POST with a session id contains messages. Its response only acknowledges receipt and is sent at once.
+/// - A POST without a session ID opens a channel and contains its first messages.
+/// - A POST with a session ID contains messages. Its response only acknowledges receipt and is sent at once.
 /// - A GET is the back channel: a long-lived response with the server's messages.
 /// - `TYPE=terminate` closes the channel.
 final class WebChannelHandler: Sendable {

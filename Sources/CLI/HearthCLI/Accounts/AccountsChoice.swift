@@ -17,12 +17,12 @@ enum AccountsChoice {
   static let options: [Command.Option] = [
     .value("data", "DIR", "the data directory, even while a server without TLS uses it (default: ./hearth-data)"),
     .value("server", "URL", "use a running server instead of a data directory"),
-    .value("token", "TOKEN", "with --server, the bearer token of an admin (default: owner)"),
+    .value("token", "TOKEN", "with --server, the access token of an administrator (default: owner)"),
     DatabaseChoice.projectOption,
   ]
 
-  /// Opens a data directory, or connects to the server that uses it. A user who can read the directory is admin of that
-  /// server. This client cannot reach a server with TLS.
+  /// Opens a data directory, or connects to the server that uses it. A user who can read the directory is an
+  /// administrator of that server. This client cannot reach a server with TLS.
   /// - Throws: ``CommandFailure`` or `StorageError` if that fails.
   static func find(_ arguments: Arguments) throws -> AccountsChoice {
     try arguments.exclude("data", "server")
@@ -30,7 +30,7 @@ enum AccountsChoice {
     let path = arguments.value("data") ?? "./hearth-data"
     let project = DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject
     guard let id = DatabaseID(project: project) else {
-      throw CommandFailure.usage("'\(project)' is not a valid project id")
+      throw CommandFailure.usage("'\(project)' is not a valid project ID")
     }
     let directory: DataDirectory
     do throws(StorageError) { directory = try DataDirectory(path) } catch {

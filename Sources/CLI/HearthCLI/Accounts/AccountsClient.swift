@@ -21,7 +21,7 @@ struct AccountsClient {
   /// Stops the server that was started for this command, if any.
   func finish() { admin.finish() }
 
-  /// Passes all accounts to `take`, a page at a time, in the order of their ids, until it returns false.
+  /// Passes all accounts to `take`, a page at a time, in the order of their IDs, until it returns false.
   /// - Throws: ``CommandFailure`` if a request fails, or the error of `take`.
   func forEachPage(_ take: ([AccountsJSON]) throws -> Bool) throws {
     var token: String?
@@ -45,7 +45,7 @@ struct AccountsClient {
     return try tree(server.call("POST", verb.isEmpty ? root : "\(root):\(verb)", json.bytes))
   }
 
-  /// Returns the id of the account with an id or an email address.
+  /// Returns the ID of the account with an ID or an email address.
   /// - Throws: ``CommandFailure`` if no account has it, or the request fails.
   func uid(_ name: String) throws -> String {
     let isEmail = name.contains("@")

@@ -11,7 +11,7 @@ extension Command {
       .value("limit", "N", "the maximum number of accounts (default: 100)"),
       .flag("json", "print JSON with all fields, one account per line"),
     ],
-    details: "Each line shows the id, the email address or phone number, the sign-in methods, and the custom claims.",
+    details: "Each line shows the ID, the email address or phone number, the sign-in methods, and the custom claims.",
     examples: [
       ("hearth accounts list", "the accounts of the server at http://127.0.0.1:8080"),
       ("hearth accounts list --json --limit 100000", "for programs"),
@@ -33,7 +33,7 @@ extension Command {
       return 0
     })
 
-  /// Returns the line of an account: id, address, sign-in methods, whether it is disabled, and claims.
+  /// Returns the line of an account: ID, address, sign-in methods, whether it is disabled, and claims.
   private static func row(_ user: AccountsJSON) -> String {
     let providers = (user["providerUserInfo"]?.elements ?? []).compactMap { $0["providerId"]?.text }
     var cells = [
@@ -49,9 +49,9 @@ extension Command {
 
   /// Creates an account.
   static let accountsCreate = Command(
-    name: "accounts create", summary: "Creates an account and prints its id.",
+    name: "accounts create", summary: "Creates an account and prints its ID.",
     options: AccountsClient.options + [
-      .value("uid", "ID", "the id of the account (default: a new id)"),
+      .value("uid", "ID", "the ID of the account (default: a new ID)"),
       .value("email", "ADDRESS", "the email address"),
       .value("password", "PASSWORD", "the password; - reads it from standard input, which hides it from other users"),
       .value("name", "NAME", "the display name"),
@@ -88,7 +88,7 @@ extension Command {
   static let accountsDelete = Command(
     name: "accounts delete", summary: "Deletes accounts and ends their sessions.", operands: "UID…",
     operandCount: 1...1000,
-    options: AccountsClient.options, details: "UID is the id or the email address of an account.",
+    options: AccountsClient.options, details: "UID is the ID or the email address of an account.",
     examples: [("hearth accounts delete ann@example.com", "one account")],
     run: { arguments in
       let client = try AccountsClient(arguments)
@@ -105,7 +105,7 @@ extension Command {
     name: "accounts set-claims", summary: "Sets the custom claims of an account.",
     operands: "UID JSON", operandCount: 2...2, options: AccountsClient.options,
     details: """
-      UID is the id or the email address of the account. JSON is an object that replaces all custom claims; `{}`
+      UID is the ID or the email address of the account. JSON is an object that replaces all custom claims; `{}`
       removes them. Tokens that are issued from now on contain the new claims.
       """,
     examples: [
@@ -118,14 +118,14 @@ extension Command {
   /// Disables an account, and ends its sessions.
   static let accountsDisable = Command(
     name: "accounts disable", summary: "Disables the sign-in of an account and ends its sessions.", operands: "UID",
-    operandCount: 1...1, options: AccountsClient.options, details: "UID is the id or the email address of the account.",
+    operandCount: 1...1, options: AccountsClient.options, details: "UID is the ID or the email address of the account.",
     examples: [("hearth accounts disable ann@example.com", "one account")],
     run: { arguments in try change(arguments) { setDisabled(true, &$0) } })
 
   /// Enables a disabled account.
   static let accountsEnable = Command(
     name: "accounts enable", summary: "Enables a disabled account.", operands: "UID", operandCount: 1...1,
-    options: AccountsClient.options, details: "UID is the id or the email address of the account.",
+    options: AccountsClient.options, details: "UID is the ID or the email address of the account.",
     examples: [("hearth accounts enable ann@example.com", "one account")],
     run: { arguments in try change(arguments) { setDisabled(false, &$0) } })
 

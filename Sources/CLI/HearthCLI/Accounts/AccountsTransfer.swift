@@ -51,7 +51,7 @@ extension Command {
     ],
     details: """
       The file is an output of `firebase auth:export` or `hearth accounts export`. An account replaces an existing one
-      with the same id. The server hashes a password again, with Argon2id, at its first sign-in.
+      with the same ID. The server hashes a password again, with Argon2id, at its first sign-in.
       """,
     examples: [
       ("hearth accounts import accounts.json", "a file that Hearth exported"),

@@ -4,10 +4,10 @@ import Glibc
 import WireFormat
 
 extension Command {
-  /// Creates a key for a program that is admin.
+  /// Creates a key for a server program with administrator rights.
   static let keysCreate = Command(
-    name: "keys create", summary: "Creates a service-account file for a program that is admin.", operands: "NAME",
-    operandCount: 1...1,
+    name: "keys create", summary: "Creates a service-account file for a server program with administrator rights.",
+    operands: "NAME", operandCount: 1...1,
     options: AccountsChoice.options + [
       .value("url", "URL", "the server's URL for the program (default: the server's own, or http://127.0.0.1:8080)"),
       .value("output", "FILE", "write to this file; - prints it (default: NAME.json)"),
@@ -50,9 +50,9 @@ extension Command {
 
   /// Lists the keys of programs.
   static let keysList = Command(
-    name: "keys list", summary: "Lists the keys of the programs that are admin.",
+    name: "keys list", summary: "Lists the keys of server programs with administrator rights.",
     options: AccountsChoice.options + [.flag("json", "print JSON")],
-    examples: [("hearth keys list --data ./hearth-data", "name, id and creation time of each key")],
+    examples: [("hearth keys list --data ./hearth-data", "name, ID and creation time of each key")],
     run: { arguments in
       let list: [UInt8]
       switch try AccountsChoice.find(arguments) {
@@ -76,7 +76,7 @@ extension Command {
 
   /// Revokes the key of a program.
   static let keysRevoke = Command(
-    name: "keys revoke", summary: "Revokes the key of a program.", operands: "NAME", operandCount: 1...1,
+    name: "keys revoke", summary: "Revokes the key of a server program.", operands: "NAME", operandCount: 1...1,
     options: AccountsChoice.options,
     details: "Revoking a key immediately invalidates the key and every access token and custom token issued for it.",
     examples: [("hearth keys revoke backend --data ./hearth-data", "the key of backend.json")],
@@ -96,7 +96,7 @@ extension Command {
 
   /// Creates new keys for signing ID tokens and session cookies.
   static let keysRotate = Command(
-    name: "keys rotate", summary: "Creates new keys for signing the tokens of users.",
+    name: "keys rotate", summary: "Rotates the keys with which the server signs tokens (not the keys of programs).",
     options: AccountsChoice.options + [
       .flag("immediately", "use the new keys immediately, if an old key has leaked")
     ],
@@ -139,6 +139,6 @@ extension Command {
     guard Glibc.write(descriptor, text, text.count) == text.count, fsync(descriptor) == 0 else {
       throw CommandFailure.failed("\(path): \(String(cString: strerror(errno)))")
     }
-    Terminal.error.write("hearth: wrote \(path); it gives admin rights, so keep it secret\n")
+    Terminal.error.write("hearth: wrote \(path); it gives administrator rights, so keep it secret\n")
   }
 }

@@ -14,8 +14,8 @@ extension Command {
     ],
     details: """
       A server in emulator mode accepts unsigned tokens. For a signed token, which a production server accepts, give
-      its data directory with --data, or its URL and the token of an admin with --server and --token. The token is
-      valid for one hour. The user does not need to exist.
+      its data directory with --data, or its URL with --server and the access token of an administrator with --token.
+      The token is valid for one hour. The user does not need to exist.
       """,
     examples: [
       ("hearth token ann", "unsigned, for a server in emulator mode"),

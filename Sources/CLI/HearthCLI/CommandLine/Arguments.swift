@@ -57,7 +57,8 @@ struct Arguments: Sendable {
     if let option = command.options.first(where: { $0.letter.map { word == "-\($0)" } ?? false }) { return option }
     let names = command.options.map(\.name) + ["help"]
     let bare = String(word.drop { $0 == "-" })
-    let hint = NearestMatch.find(bare, in: names).map { "; did you mean '--\($0)'?" } ?? ""
+    let near = NearestMatch.find(bare, in: names) ?? NearestMatch.abbreviated(bare, in: names)
+    let hint = near.map { "; did you mean '--\($0)'?" } ?? ""
     throw CommandFailure.usage("unknown option '\(word)'\(hint)")
   }
 
@@ -86,9 +87,9 @@ struct Arguments: Sendable {
 
   private func checkOperands(of command: Command) throws {
     if operands.count < command.operandCount.lowerBound {
+      let isOne = command.operandCount.lowerBound - operands.count == 1
       throw CommandFailure.usage(
-        operands.isEmpty
-          ? "the operands are missing: \(command.operands)" : "an operand is missing: \(command.operands)")
+        "\(isOne ? "an operand is" : "the operands are") missing: \(command.operands)")
     }
     if operands.count > command.operandCount.upperBound {
       let extra = operands[command.operandCount.upperBound]
@@ -133,13 +134,13 @@ struct Arguments: Sendable {
     return number << (shift ?? 0)
   }
 
-  /// Refuses two options that exclude each other.
+  /// Rejects two options that exclude each other.
   /// - Throws: ``CommandFailure`` if both are set.
   func exclude(_ a: String, _ b: String) throws {
     if has(a), has(b) { throw refusal(of: [a, b], "exclude each other; give only one of them") }
   }
 
-  /// Refuses one of two options if the other is missing.
+  /// Rejects one of two options if the other is missing.
   /// - Throws: ``CommandFailure`` if exactly one is set.
   func requireBoth(_ a: String, _ b: String) throws {
     if has(a) != has(b) { throw refusal(of: [a, b], "belong together; give both or neither") }

@@ -107,7 +107,7 @@ struct Command: Sendable {
     let verbs = all.filter { !$0.isHidden }.map(\.name) + ["help"]
     let what = name.hasPrefix("-") ? "option" : "verb"
     let near = name.hasPrefix("-") ? nil : NearestMatch.find(name, in: verbs)
-    let hint = near.map { "did you mean '\($0)'?" } ?? "the verbs are \(verbs.joined(separator: ", "))"
-    throw CommandFailure.usage("unknown \(what) '\(name)'; \(hint)")
+    let hint = near.map { "; did you mean '\($0)'?" } ?? ""
+    throw CommandFailure.usage("unknown \(what) '\(name)'\(hint)")
   }
 }

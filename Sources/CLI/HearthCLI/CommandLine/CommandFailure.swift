@@ -8,7 +8,7 @@ import Transport
 
 /// The exit codes other than 0.
 enum ExitCode {
-  /// An operation was refused or failed.
+  /// An operation was rejected or failed.
   static let failure: Int32 = 1
   /// The verb does not accept the command line.
   static let usage: Int32 = 64
@@ -38,7 +38,7 @@ struct CommandFailure: Error {
   /// Returns a failure for a wrong command line.
   static func usage(_ message: String) -> CommandFailure { CommandFailure(ExitCode.usage, message) }
 
-  /// Returns a failure for an operation that was refused or failed.
+  /// Returns a failure for an operation that was rejected or failed.
   static func failed(_ message: String) -> CommandFailure { CommandFailure(ExitCode.failure, message) }
 
   /// Returns a failure for invalid input data.

@@ -20,6 +20,7 @@ enum FirebaseFile {
     let files = [("firestore.rules", "rules"), ("firestore.indexes", "indexes"), ("storage.rules", "storage-rules")]
     for (key, option) in files {
       for value in values[option] ?? [] {
+        // Strips DATABASE= from DATABASE=FILE.
         let isPath = value.hasPrefix("./") || value.hasPrefix("/") || option == "storage-rules"
         let path = isPath ? value : value.split(separator: "=", maxSplits: 1).last.map(String.init) ?? value
         guard access(path, R_OK) == 0 else {
@@ -39,7 +40,7 @@ enum FirebaseFile {
     return "taken from \(name): \(texts.joined(separator: " "))"
   }
 
-  /// Returns the values of options that a text contains.
+  /// Parses the file's text into values of `hearth serve` options.
   /// - Throws: ``CommandFailure`` if a member is invalid; the message names its key.
   static func parse(_ bytes: [UInt8], isEmulator: Bool) throws -> [String: [String]] {
     do {

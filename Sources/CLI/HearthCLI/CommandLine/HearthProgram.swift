@@ -35,6 +35,8 @@ public enum HearthProgram {
         Terminal.output.write(group.map(HelpText.text).joined(separator: "\n"))
         return 0
       }
+      // The message of an unknown second word points to the help of the group.
+      if Command.group(first) != nil { verb = first }
       let (command, rest) = try Command.find(words)
       verb = command.name
       if rest.prefix(while: { $0 != "--" }).contains(where: { $0 == "--help" || $0 == "-h" }) {

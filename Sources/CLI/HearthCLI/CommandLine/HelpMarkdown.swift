@@ -32,7 +32,7 @@ enum HelpMarkdown {
       | \(ExitCode.usage) | wrong usage: an unknown verb, option or value |
       | \(ExitCode.data) | bad input data: a file or document that cannot be read as what it should be |
 
-      `hearth exec` exits with the status of the command it runs.
+      `hearth exec` exits with the exit code of the command it runs.
 
       ## Environment variables
 
@@ -40,7 +40,7 @@ enum HelpMarkdown {
       | --- | --- |
       | `HEARTH_SERVER` | the URL of the server, instead of `--server` |
       | `HEARTH_PROJECT`, `GOOGLE_CLOUD_PROJECT` | the project, instead of `--project`; the first one set is used |
-      | `NO_COLOR` | if set, output has no colors |
+      | `NO_COLOR` | if set and not empty, output has no colors |
 
       """
     for command in shown { text += "\n" + section(of: command) }

@@ -11,6 +11,18 @@ enum NearestMatch {
     return near.name
   }
 
+  /// Returns the first candidate that contains the word's letters in order, from its first letter on, or `nil` if none
+  /// does. Words of fewer than three letters abbreviate nothing.
+  static func abbreviated(_ word: String, in candidates: [String]) -> String? {
+    guard word.utf8.count >= 3 else { return nil }
+    return candidates.first { candidate in
+      var rest = Array(word.utf8)[...]
+      guard candidate.utf8.first == rest.first else { return false }
+      for letter in candidate.utf8 where letter == rest.first { rest.removeFirst() }
+      return rest.isEmpty
+    }
+  }
+
   /// Returns the number of insertions, deletions, replacements and swaps of neighbors that turn one word into the
   /// other.
   private static func edits(_ a: [UInt8], _ b: [UInt8]) -> Int {

@@ -21,7 +21,9 @@ struct Terminal: Sendable {
 
   /// Whether to use colors (https://no-color.org).
   private var hasColor: Bool {
-    guard isTerminal, getenv("NO_COLOR") == nil else { return false }
+    // An empty NO_COLOR counts as unset.
+    if let text = getenv("NO_COLOR"), text.pointee != 0 { return false }
+    guard isTerminal else { return false }
     return getenv("TERM").map { String(cString: $0) != "dumb" } ?? false
   }
 
@@ -37,7 +39,8 @@ struct Terminal: Sendable {
   /// Writes a text, unbuffered.
   func write(_ text: String) { write(Array(text.utf8)) }
 
-  /// Writes bytes, unbuffered. If the reader closed the pipe, the program exits, as other tools of a pipe do.
+  /// Writes bytes, unbuffered. If the reader has closed the pipe, the program exits with success. After any other
+  /// write error it exits with failure.
   func write(_ bytes: [UInt8]) {
     do throws(WriteFailure) {
       try writeAll(bytes)

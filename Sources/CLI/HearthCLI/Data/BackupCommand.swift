@@ -112,12 +112,12 @@ struct Backup {
   }
 
   private func copyFiles(to directory: String, progress: (String) -> Void) throws -> FilesBackup? {
-    guard let (metadata, contents, hold) = try source.openFiles() else { return nil }
+    guard let (metadata, contents, lock) = try source.openFiles() else { return nil }
     let folder = DataDirectory.filesFolder(in: directory)
     let destination = try ContentDirectory(folder)
     let file = DataDirectory.filesFile(in: directory)
     let earlier = try earlier?.openFiles()
-    let files = try withExtendedLifetime((hold, earlier?.hold)) {
+    let files = try withExtendedLifetime((lock, earlier?.lock)) {
       try metadata.copy(toFile: file)
       return try FilesBackup(
         of: LMDBStore.open(LMDBOptions(path: file)), from: contents, to: destination, earlier: earlier?.contents

@@ -33,9 +33,9 @@ extension Command {
     operandCount: 1...1, isHidden: true,
     run: { arguments in
       do {
-        guard let (metadata, contents, hold) = try DirectoryReader(arguments.operands[0]).openFiles() else { return 0 }
+        guard let (metadata, contents, lock) = try DirectoryReader(arguments.operands[0]).openFiles() else { return 0 }
         _ = try metadata.verify { _ in Terminal.output.write("progress 0\n") }
-        let check = try withExtendedLifetime(hold) {
+        let check = try withExtendedLifetime(lock) {
           try FilesCheck(metadata, contents) { bytes in Terminal.output.write("progress \(bytes >> 20)\n") }
         }
         ChildCheck.print(problems: check.problems, count: check.problemCount)

@@ -58,7 +58,7 @@ enum DatabaseChoice {
       throw CommandFailure.usage(
         path.isRoot
           ? "give the path of a document, such as users/ann"
-          : "'\(path)' is a collection; add the id of a document, such as \(path)/ann")
+          : "'\(path)' is a collection; add the ID of a document, such as \(path)/ann")
     }
     return key
   }

@@ -5,11 +5,12 @@ import HearthServer
 import KeyValue
 import LMDBEngine
 
-/// Reads a data directory without changing it, even while a server has it open.
+/// Reads a data directory, even while a server has it open. It changes no data, but creates missing lock files, such
+/// as `content.lock`.
 struct DirectoryReader {
   /// The data directory.
   let path: String
-  /// Its databases, by name.
+  /// Its databases, sorted by name.
   let databases: [DatabaseID]
 
   /// Lists the databases of a directory.
@@ -22,15 +23,16 @@ struct DirectoryReader {
 
   /// Opens the files for reading. Returns `nil` if the directory has none.
   ///
-  /// While `hold` is alive, no content is removed, so the content that the metadata name exists.
-  /// - Throws: `StorageError` if the metadata are missing or cannot be opened.
-  func openFiles() throws -> (metadata: LMDBStore, contents: ContentDirectory, hold: ContentLock)? {
+  /// While `lock` is alive, no content is removed, so the content that the metadata name exists.
+  /// - Throws: `StorageError` if the metadata are missing or cannot be opened; `FilesError` if the content cannot be
+  ///   locked or opened.
+  func openFiles() throws -> (metadata: LMDBStore, contents: ContentDirectory, lock: ContentLock)? {
     let file = DataDirectory.filesFile(in: path)
     guard try DataDirectory.hasFiles(in: path) else { return nil }
     let folder = DataDirectory.filesFolder(in: path)
-    let hold = try ContentLock(folder)
+    let lock = try ContentLock(folder)
     let metadata = try LMDBStore.open(LMDBOptions(path: file, readOnly: true))
-    return (metadata, try ContentDirectory(folder), hold)
+    return (metadata, try ContentDirectory(folder), lock)
   }
 
   /// Opens a database for reading.

@@ -15,8 +15,7 @@ extension Command {
       ],
     details: """
       The output is a fixture tree: JSON that `hearth import` reads. PATH limits the export to a document or a
-      collection and everything below it. Importing an export gives the same documents, and exporting those gives the
-      same text.
+      collection and everything below it. Export, import, export yields identical files.
 
       With --data, the export shows all documents as of one moment. With --server, it shows each document as of the
       moment it is read.
@@ -47,7 +46,7 @@ extension Command {
   private static func receive(
     _ path: ResourcePath, _ client: ServerClient, _ output: OutputFile, _ progress: (Int) -> Void
   ) throws {
-    let walk = ServerDocumentIterator(client)
+    let documents = ServerDocumentIterator(client)
     var collections: [[UInt8]: ResourcePath] = [:]
     func note(_ collection: ResourcePath) {
       var path = collection
@@ -58,11 +57,11 @@ extension Command {
       }
     }
     if let key = DocumentKey(path) { note(key.collection) }
-    try walk.forEachCollection(below: path, note)
+    try documents.forEachCollection(below: path, note)
     var writer = try FixtureTreeWriter(
       database: client.database, patterns: CollectionShape.patterns(of: collections.values))
     var count = 0
-    try walk.forEach(below: path, withFields: true) { document in
+    try documents.forEach(below: path, withFields: true) { document in
       let pattern = Array(CollectionShape.pattern(of: document.key.collection).utf8)
       guard collections[pattern] != nil else {
         throw CommandFailure.failed("\(document.key.collection) appeared during the export; run it again")

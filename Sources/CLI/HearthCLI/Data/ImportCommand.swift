@@ -15,12 +15,17 @@ extension Command {
       The verb reads fixture trees, trees with `__collections__`, and NDJSON with `{"path": …, "fields": …}` or a
       document of the API on each line. Several files are imported one after the other.
 
-      With --data, an empty database is built next to the old one and replaces it when it is complete. In all other
-      cases, all files are checked first and then applied in commits of up to 500 documents. Existing documents with
-      the same path are replaced. To continue after an interruption, run the same command again.
+      A fixture tree is a JSON object of documents by path, whose `$collections` names the maps that are collections:
 
-      `-` reads standard input. It requires --data and an empty database, because other imports read their input
-      twice.
+          {"$collections": ["users", "users/*/notes"],
+           "users": {"ann": {"name": "Ann", "notes": {"n1": {"text": "hello"}}}}}
+
+      With --data, if the database is empty, Hearth builds the new one beside it and swaps it in when complete.
+      Otherwise, and with --server, it adds to the existing documents: it checks all files first, then applies them in
+      commits of up to 500 documents. An imported document replaces one with the same path. To continue after an
+      interruption, run the same command again.
+
+      Standard input can be read only once, so `-` needs --data and an empty database.
       """,
     examples: [
       ("hearth import fixtures/journeys.json", "into the server at http://127.0.0.1:8080"),

@@ -12,8 +12,9 @@ extension Command {
       .flag("json", "with list, print JSON"),
     ],
     details: """
-      `list` shows the declared indexes, and the progress of those that are still being built. It shows each index as
-      it is stored, possibly with all directions reversed, because one index serves both directions.
+      `list` shows the declared indexes, and the progress of those that are still being built. One index serves both
+      directions, so it may be shown with all directions reversed: an index on `city` ascending and `age` descending
+      is shown with `city` descending and `age` ascending.
 
       `suggest` prints a firestore.indexes.json with all indexes that Firestore in production needs for the queries
       that this server has received since it started, including queries that it refused because an index was missing.

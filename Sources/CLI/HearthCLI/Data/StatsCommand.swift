@@ -16,7 +16,7 @@ extension Command {
       .value("data", "DIR", "the data directory (default: ./hearth-data)"),
       .value("server", "URL", "show the open databases of a running server instead"),
       .value("project", "ID", "show only the databases of this project"),
-      .value("database", "ID", "show only the databases with this id"),
+      .value("database", "ID", "show only the databases with this ID"),
       .value("token", "TOKEN", "the bearer token to send with --server (default: owner)"),
       .flag("json", "print JSON"),
     ],

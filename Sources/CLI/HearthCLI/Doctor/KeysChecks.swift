@@ -5,7 +5,7 @@ import HearthServer
 import KeyValue
 import LMDBEngine
 
-/// Checks the keys of trusted issuers and identity providers, and the keys of programs that are admin.
+/// Checks the keys of trusted issuers and identity providers, and the keys of programs with administrator rights.
 struct KeysChecks {
   let configuration: HearthConfiguration
   /// The data directory; `nil` if its accounts cannot be read.
@@ -80,7 +80,7 @@ struct KeysChecks {
       String(decoding: bytes, as: UTF8.self).contains(key.id)
     else { return nil }
     return .problem(
-      topic, "\(file) gives admin rights, but users other than its owner can read it",
+      topic, "\(file) gives administrator rights, but users other than its owner can read it",
       "chmod go= it, then run hearth keys revoke \(key.name), and create a new key.")
   }
 

@@ -18,7 +18,8 @@ struct RulesChecks {
       findings.append(
         isEmulator
           ? .warning(
-            "rules", "no rules are set: every client that reaches the emulator is admin", "Add --rules FILE.")
+            "rules", "no rules are set: every client that reaches the emulator is an administrator",
+            "Add --rules FILE.")
           : .warning("rules", "no rules are set: every request of an app is denied", "Add --rules FILE."))
     }
     for file in configuration.rules { findings += checks(file.path, service: "cloud.firestore", topic: "rules") }

@@ -69,7 +69,8 @@ struct ServingChecks {
     if configuration.mode == .emulator {
       return [
         .problem(
-          "reach", "an emulator makes every client that sends the token 'owner' admin, and listens on \(host)",
+          "reach",
+          "an emulator makes every client that sends the token 'owner' an administrator, and listens on \(host)",
           "Remove --emulator to serve users, or listen on 127.0.0.1.")
       ]
     }

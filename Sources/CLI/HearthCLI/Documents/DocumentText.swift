@@ -42,10 +42,10 @@ struct DocumentText {
     return json.bytes
   }
 
-  /// Returns a document's id, made safe for a terminal.
+  /// Returns a document's ID, made safe for a terminal.
   static func id(of document: ServerClient.Found) -> String { TerminalText.line(document.key.path.id) }
 
-  /// Returns a document as one line: its id and its fields, cut to the width of the terminal.
+  /// Returns a document as one line: its ID and its fields, cut to the width of the terminal.
   /// - Throws: `WireError` if a field cannot be written.
   func row(_ document: ServerClient.Found, idWidth: Int) throws -> [UInt8] {
     let id = Self.id(of: document)

@@ -12,6 +12,8 @@ final class ServerClient {
   let database: DatabaseID
   private let http: HTTPClient
   private let token: String
+  /// Whether `token` is the default, which servers in production mode reject.
+  private let hasDefaultToken: Bool
   private let decoder = JSONMessageDecoder()
   private let parser = JSONDocument(bytesMax: ArrayElements.bytesMax)
 
@@ -20,8 +22,10 @@ final class ServerClient {
   /// - Throws: ``CommandFailure`` if the URL, the token or a name is invalid.
   init(_ arguments: Arguments) throws {
     database = try DatabaseChoice.database(arguments)
-    // In emulator mode, `owner` is the admin of every project. In production mode, a server accepts signed tokens only.
+    // In emulator mode, `owner` is the administrator of every project. In production mode, a server accepts signed
+    // tokens only.
     token = arguments.value("token") ?? "owner"
+    hasDefaultToken = !arguments.has("token")
     guard token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
       throw CommandFailure.usage("'--token' must be printable ASCII without spaces")
     }
@@ -38,6 +42,7 @@ final class ServerClient {
     }
     self.database = database
     self.token = token
+    hasDefaultToken = false
     let (host, port) = try Self.address(url)
     http = HTTPClient(host: host, port: port)
   }
@@ -136,7 +141,7 @@ final class ServerClient {
   /// number, and the last one if more documents remain.
   /// - Throws: ``CommandFailure`` if the request fails.
   func deleteBelow(_ path: ResourcePath, after last: String? = nil) throws -> (deleted: Int, last: String?) {
-    var target = target(path, of: "/hearth/v1/")
+    var target = target(path, below: "/hearth/v1/")
     if let last { target += "?behind=" + Self.encode(last) }
     guard let body = try call("DELETE", target) else { return (0, nil) }
     return try JSONText.read(body) { root in
@@ -185,7 +190,7 @@ final class ServerClient {
     }
   }
 
-  /// Returns the ids of all collections directly below a document or the root.
+  /// Returns the IDs of all collections directly below a document or the root.
   /// - Throws: ``CommandFailure`` if a request fails.
   func collectionIDs(below parent: ResourcePath) throws -> [String] {
     var ids: [String] = []
@@ -315,8 +320,8 @@ final class ServerClient {
   var address: String { http.address }
 
   /// Returns the request target of a document, a collection or the documents root.
-  func target(_ path: ResourcePath, of dialect: String = "/v1/") -> String {
-    var target = dialect + Self.encode(database.documentsRoot)
+  func target(_ path: ResourcePath, below prefix: String = "/v1/") -> String {
+    var target = prefix + Self.encode(database.documentsRoot)
     for segment in path.segments { target += "/\(Self.encode(segment))" }
     return target
   }
@@ -429,8 +434,11 @@ final class ServerClient {
 
   private func refusal(_ code: Int, _ body: [UInt8]) -> CommandFailure {
     let (status, message) = Self.error(body)
-    var failure = CommandFailure.failed(
-      "\(http.address) responded \(code)\(status.isEmpty ? "" : " \(status)"): \(message)")
+    var text = "\(http.address) responded \(code)\(status.isEmpty ? "" : " \(status)"): \(message)"
+    if code == 401, hasDefaultToken {
+      text += "\nthis server is in production mode: pass --token with an administrator's access token"
+    }
+    var failure = CommandFailure.failed(text)
     failure.isTemporary = CommandFailure.isTemporary(httpStatus: code)
     failure.httpStatus = code
     return failure

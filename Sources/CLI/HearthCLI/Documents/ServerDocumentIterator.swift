@@ -1,7 +1,7 @@
 import DocumentModel
 
 /// Iterates the documents of a running server at and below a path, in name order. It uses only calls that every client
-/// can make: lists that show missing documents, and ids of collections.
+/// can make: lists that show missing documents, and IDs of collections.
 ///
 /// Unlike an export of a data directory, it is not a snapshot: it may include writes that happen meanwhile.
 struct ServerDocumentIterator {

@@ -67,7 +67,7 @@ extension FilesClient {
     ]
     let response = try server.request("POST", target, fields, byteCount: 0) { [] }
     guard let id = response.header("x-guploader-uploadid") else {
-      throw CommandFailure.failed("\(server.address) returned no upload id; is it a Hearth server?")
+      throw CommandFailure.failed("\(server.address) returned no upload ID; is it a Hearth server?")
     }
     source.seek(to: 0)
     return Self.uploads(bucket) + "?uploadType=resumable&upload_id=\(ServerClient.encode(id.utf8))"

@@ -61,7 +61,7 @@ private final class FilesCopy {
     isRecursive = arguments.has("recursive")
     isQuiet = arguments.has("quiet")
     progress = Progress(isQuiet: isQuiet)
-    client.retries.tell = { [unowned self] milliseconds, reason in
+    client.retries.onPause = { [unowned self] milliseconds, reason in
       let tenths = milliseconds % 1000 / 100
       let seconds = tenths == 0 ? "\(milliseconds / 1000)" : "\(milliseconds / 1000).\(tenths)"
       progress.showNow("\(ByteCount.text(ofFiles: count, bytes)) copied; retrying in \(seconds) s: \(reason)")

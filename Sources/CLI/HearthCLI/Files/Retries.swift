@@ -17,7 +17,7 @@ final class Retries {
     while nanosleep(&time, &rest) != 0, errno == EINTR { time = rest }
   }
   /// Called before each pause with its length and the reason.
-  var tell: (_ milliseconds: Int, _ reason: String) -> Void = { _, _ in }
+  var onPause: (_ milliseconds: Int, _ reason: String) -> Void = { _, _ in }
   private var hasResponded = false
 
   /// Runs `body` until it succeeds; `isAgain` is set after a failure. `position` returns the number of transferred
@@ -41,7 +41,7 @@ final class Retries {
         failures += Self.weight(of: error)
         guard failures < Self.triesMax, isTemporary(error) else { throw error }
         let milliseconds = Self.firstPauseMilliseconds << (failures - 1)
-        tell(milliseconds, CommandFailure(error).message)
+        onPause(milliseconds, CommandFailure(error).message)
         wait(milliseconds)
         isAgain = true
       }

@@ -16,7 +16,7 @@ extension Command {
       .value("start-after", "VALUES", "begin after this position"),
       .value("end-at", "VALUES", "end at this position of the order"),
       .value("end-before", "VALUES", "end before this position"),
-      .flag("group", "query all collections with that id, at any depth below the path's document or the root"),
+      .flag("group", "query all collections with that ID, at any depth below the path's document or the root"),
       .flag("count", "return the number of documents instead of the documents"),
       .repeated("sum", "FIELD", "return the sum of this field"),
       .repeated("avg", "FIELD", "return the average of this field"),

@@ -101,7 +101,7 @@ struct QueryOptions {
     return orders
   }
 
-  /// Parses the values of a bound, for the first fields of the order. For an order by name, the values are ids.
+  /// Parses the values of a bound, for the first fields of the order. For an order by name, the values are IDs.
   private static func bound(_ text: ValueText, _ query: Query) throws -> [Value] {
     var text = text
     var values: [Value] = []

@@ -8,7 +8,7 @@ struct ValueText {
     VALUE is a number, true, false, null, a string such as "text" or 'text', a date or a time such as 2025-03-01 or
     2025-03-01T14:30:00Z (UTC if it has no zone), an array such as [1, 2], or an object as in fixture files:
     `{"$ref": "users/ann"}`, `{"$bytes": "base64"}`, `{"$geo": [45.46, 9.19]}`, `{"$double": 1}`,
-    `{"$vector": [1, 2]}`. A value for `__name__` is the id of a document in the collection, or a path.
+    `{"$vector": [1, 2]}`. A value for `__name__` is the ID of a document in the collection, or a path.
     """
 
   private let bytes: [UInt8]
@@ -112,7 +112,7 @@ struct ValueText {
     try list(orOne: { try $0.single() })
   }
 
-  /// Parses the name of a document, or an array of names. A name is an id of the collection, a path, or a reference.
+  /// Parses the name of a document, or an array of names. A name is an ID of the collection, a path, or a reference.
   /// - Throws: ``CommandFailure`` if no name is next.
   mutating func name() throws -> Value {
     try list(orOne: { try $0.singleName() })
@@ -142,7 +142,7 @@ struct ValueText {
     let path = text.utf8.contains(UInt8(ascii: "/")) ? text : "\(collection)/\(text)"
     guard !text.isEmpty, let path = try? DatabaseChoice.path(path), path.isDocument else {
       position = start
-      throw failure("expected the id of a document, or a path such as users/ann")
+      throw failure("expected the ID of a document, or a path such as users/ann")
     }
     return .reference(ResourceName(database: database, path: path).text)
   }

@@ -10,8 +10,8 @@ extension Command {
     operands: "FILE…", operandCount: 1...Int.max,
     options: [.flag("json", "print JSON")],
     details: """
-      With an error, a server does not load the ruleset. Warnings are those that Firestore also reports. Lint remarks
-      mark code that compiles but is probably a mistake: writes that any caller may make, blocks that never match,
+      With an error, a server does not load the ruleset. Warnings are those that Firestore also reports. Lint warns
+      about code that compiles but is probably a mistake: writes that any caller may make, blocks that never match,
       names that look misspelled.
 
       The exit code is 65 if a file has an error, otherwise 0.

@@ -12,9 +12,9 @@ extension Command {
     operands: "METHOD PATH", operandCount: 2...2,
     options: [
       .value("rules", "FILE", "the rules (required)"),
-      .value("as", "UID|JSON", "the caller: a user id, or {\"uid\": …, \"token\": {claims}} (default: no user)"),
+      .value("as", "UID|JSON", "the caller: a user ID, or {\"uid\": …, \"token\": {claims}} (default: no user)"),
       .value("data", "JSON", "the fields of a create, set or update, or the properties of an upload"),
-      .value("file", "JSON", "with rules for files, the properties of the existing file (default: no such file)"),
+      .value("file", "JSON", "with storage rules, the properties of the existing file (default: no such file)"),
       .value("query", "JSON", "the query of a list: {\"where\": [[\"owner\", \"==\", \"ann\"]], \"limit\": 10}"),
       .value("time", "TIME", "the value of request.time (default: now)"),
       .value("documents", "FILE", "read the documents from a file in any format that `hearth import` reads"),
@@ -24,7 +24,7 @@ extension Command {
       },
     details: """
       METHOD is get, list, listGroup, create, set, update, delete or commit. For commit, PATH is a JSON array of
-      writes. With rules for files, METHOD is read, get, list, create, update or delete, and PATH is NAME or
+      writes. With storage rules, METHOD is read, get, list, create, update or delete, and PATH is NAME or
       b/BUCKET/o/NAME.
 
       The documents come from the file of --documents or from the server of --server, which is only read. Without

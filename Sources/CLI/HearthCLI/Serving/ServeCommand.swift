@@ -19,18 +19,21 @@ extension Command {
       .flag("in-memory", "keep all data in memory (default: with --emulator and without --data)"),
       .value("project", "ID", "the project; --emulator serves all (default: $HEARTH_PROJECT, $GOOGLE_CLOUD_PROJECT)"),
       .flag("emulator", "for development and tests: accept unsigned tokens; without rules, admit every client"),
-      .flag("allow-remote-emulator", "let an emulator listen beyond this machine, where every client can be admin"),
+      .flag(
+        "allow-remote-emulator", "let an emulator listen beyond this machine; every client can be an administrator"),
       .repeated("import", "FILE", "load documents before listening, in the order of the files"),
       .repeated(
         "enterprise-database", "NAME",
         "an enterprise edition database; NAME* is a prefix (default: enterprise* with --emulator)"),
       .value("map-size", "BYTES", "the maximum size of a database, as address space (default: 64G; in memory, 8G)"),
       .repeated("rules", "FILE", "security rules; DATABASE=FILE for the rules of one database (default: none)"),
-      .value("compat", "emulator", "authorize queries as the official emulator does, unsoundly; with --emulator only"),
-      .value("storage-rules", "FILE", "security rules for files; without them, only administrators can access files"),
+      .value(
+        "compat", "emulator",
+        "with --emulator: allow queries as Firebase's does, which can return forbidden documents"),
+      .value("storage-rules", "FILE", "storage rules; without them, only administrators can access files"),
       .repeated(
         "indexes", "FILE", "an index file; DATABASE=FILE for a named database (default: the indexes of the database)"),
-      .flag("require-indexes", "refuse queries that production would refuse because an index is missing"),
+      .flag("require-indexes", "refuse queries that Firestore would refuse because an index is missing"),
       .flag("no-anonymous", "disable anonymous sign-in"),
       .flag("no-password-sign-in", "disable sign-in with a password"),
       .flag("no-sign-up", "let only administrators create accounts"),
@@ -59,9 +62,9 @@ extension Command {
       With TLS, the URL begins with https. It accepts HTTP/1.1 and HTTP/2 on the same port.
 
       SIGTERM and SIGINT stop the server: it finishes running requests first, for at most --stop-grace seconds. SIGHUP
-      makes it reload the rules, the certificate with its key, and the trusted keys; at a terminal, SIGHUP stops a
-      server that has none of them. The server also reloads rules when their file changes. If rules do not compile at
-      the start, the server exits with code 65. If they do not compile later, it keeps the previous rules.
+      makes it reload the rules, the certificate with its key, and the trusted keys. At a terminal, SIGHUP stops the
+      server if there is nothing to reload. The server also reloads rules when their file changes. If rules do not
+      compile at the start, the server exits with code 65. If they do not compile later, it keeps the previous rules.
 
       hearth.json in the working directory can set the same options under the same names. The command line overrides
       it. Options that neither sets are read from firebase.json: rules and indexes, and with --emulator the host and
@@ -110,9 +113,9 @@ extension Command {
     // A program that waits for the line below may then read the earlier log lines.
     configuration.log?.flush()
     Terminal.output.write("hearth: listening on \(url)\n")
-    supervisor.tell("READY=1\nSTATUS=Listening on \(url)")
+    supervisor.notify("READY=1\nSTATUS=Listening on \(url)")
     waitForEnd(of: server, signals: signals, configuration, supervisor)
-    supervisor.tell("STOPPING=1\nSTATUS=Finishing requests")
+    supervisor.notify("STOPPING=1\nSTATUS=Finishing requests")
     // A second signal ends the process immediately.
     pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     server.stop()
@@ -159,9 +162,9 @@ extension Command {
         continue
       }
       guard signal == SIGHUP, !endsOnHangUp else { return }
-      supervisor.tellReloading()
+      supervisor.notifyReloading()
       server.reload()
-      supervisor.tell("READY=1")
+      supervisor.notify("READY=1")
     }
   }
 
@@ -228,7 +231,7 @@ extension Command {
     configuration.stopGraceSeconds =
       try arguments.integer("stop-grace", in: 0...3600) ?? configuration.stopGraceSeconds
     if let project = configuration.project, DatabaseID(project: project) == nil {
-      throw arguments.refusal(of: "project", project, "is not a valid project id")
+      throw arguments.refusal(of: "project", project, "is not a valid project ID")
     }
     return configuration
   }

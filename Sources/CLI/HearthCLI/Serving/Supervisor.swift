@@ -44,7 +44,7 @@ struct Supervisor {
   }
 
   /// Sends states such as `READY=1`, one per line. Errors are ignored, because the server does not depend on them.
-  func tell(_ states: String) {
+  func notify(_ states: String) {
     guard let notifyPath else { return }
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
@@ -70,10 +70,10 @@ struct Supervisor {
   }
 
   /// Announces that the configuration is being reloaded. `READY=1` must follow.
-  func tellReloading() {
+  func notifyReloading() {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
-    tell("RELOADING=1\nMONOTONIC_USEC=\(Int(time.tv_sec) * 1_000_000 + Int(time.tv_nsec) / 1000)")
+    notify("RELOADING=1\nMONOTONIC_USEC=\(Int(time.tv_sec) * 1_000_000 + Int(time.tv_nsec) / 1000)")
   }
 
   /// Waits for one of the signals, which must be blocked. Returns `nil` if it was interrupted, or when the watchdog is
@@ -88,7 +88,7 @@ struct Supervisor {
     var time = timespec(tv_sec: half / 1_000_000, tv_nsec: half % 1_000_000 * 1000)
     let signal = sigtimedwait(&signals, nil, &time)
     if signal > 0 { return signal }
-    if isAlive() { tell("WATCHDOG=1") }
+    if isAlive() { notify("WATCHDOG=1") }
     return nil
   }
 }

@@ -7,13 +7,13 @@ extension Command {
     options: [
       DatabaseChoice.serverOption,
       .value("project", "ID", "show only the databases of this project"),
-      .value("database", "ID", "show only the databases with this id"),
+      .value("database", "ID", "show only the databases with this ID"),
       DatabaseChoice.tokenOption,
       .flag("json", "print JSON"),
     ],
     details: """
-      The list has one line for each stream, ordered by lag. A client that does not read lags, but nothing is queued
-      for it: the server reads the changes that it missed from the change log when the client continues.
+      The list has one line for each stream, ordered by lag. A slow client lags, but takes little memory of the server:
+      at most 1 MiB is queued for it. It gets later changes from the change log when it continues to read.
       """,
     examples: [
       ("hearth listeners", "the server at http://127.0.0.1:8080"), ("hearth listeners --json", "for programs"),

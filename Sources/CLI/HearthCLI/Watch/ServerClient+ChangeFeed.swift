@@ -8,7 +8,7 @@ extension ServerClient {
 
   /// Follows a feed and passes each message to `take`, as its line and parsed. If the connection breaks, it resumes
   /// after the last token.
-  /// - Throws: ``CommandFailure`` if the first connection fails or the server refuses permanently, or the error of
+  /// - Throws: ``CommandFailure`` if the first connection fails or the server rejects permanently, or the error of
   ///   `take`.
   func follow(
     _ request: FeedRequest, since token: String?, _ take: (_ line: [UInt8], _ root: JSONValue) throws -> Void

@@ -11,7 +11,7 @@ extension Command {
       .repeated("where", "CONDITION", "show only documents that match; see `hearth help query`"),
       .repeated("order", "FIELD[:desc]", "the order that --limit uses"),
       .value("limit", "N", "show only the first N documents"),
-      .flag("group", "include all collections with that id, at any depth below the path's document or the root"),
+      .flag("group", "include all collections with that ID, at any depth below the path's document or the root"),
       .flag("all", "show every change of the database from now on, in commit order; takes no path"),
       .value("since", "TOKEN", "show only changes since this token; --json prints tokens as `resumeToken`"),
       .flag("once", "exit after showing the current documents"),

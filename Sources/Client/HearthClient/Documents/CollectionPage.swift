@@ -22,7 +22,9 @@ extension CollectionReference {
   ///       }
   ///       try await Task.sleep(for: .seconds(60))
   ///     }
-  /// - Parameter size: the greatest number of documents in the page.
+  /// - Parameters:
+  ///   - size: the greatest number of documents in the page.
+  ///   - pageToken: the ``CollectionPage/nextPageToken`` of the previous page, or `nil` for the first page.
   /// - Returns: the page, or `nil` if the collection is unchanged.
   /// - Throws: ``HearthClientError`` if the request fails, `DecodingError` if a document does not match `T`.
   public func page<T: Decodable & Sendable>(

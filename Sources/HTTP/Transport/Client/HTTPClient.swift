@@ -96,7 +96,7 @@ package final class HTTPClient {
   /// Sends a request whose body `next` provides in pieces, and waits for the complete response. Uses memory for one
   /// piece.
   ///
-  /// `next` returns the next bytes, or none at the end. If the server responds early, as it does to refuse an
+  /// `next` returns the next bytes, or none at the end. If the server responds early, as it does to reject an
   /// upload, the client does not send the rest.
   /// - Throws: ``HTTPClientError`` if no complete response arrives, or if `next` ends before `bodyBytes`. The
   ///   connection is then closed.
@@ -250,7 +250,7 @@ package final class HTTPClient {
       } else if errno == EAGAIN {
         try wait(for: Int16(POLLOUT))
       } else if errno != EINTR {
-        // A server that refuses a large request may have responded already. Reading will show that.
+        // A server that rejects a large request may have responded already. Reading will show that.
         return
       }
     }

@@ -202,7 +202,7 @@ final class HTTP1Parser {
     return true
   }
 
-  /// Determines the framing of the body from the complete head, and refuses heads that two implementations could
+  /// Determines the framing of the body from the complete head, and rejects heads that two implementations could
   /// frame differently.
   private func checkHead(_ message: UnsafeRawPointer) throws(Refusal) {
     let parser = head.pointee.parser
@@ -261,7 +261,7 @@ final class HTTP1Parser {
     if case .none = framing { expectsContinue = false }
   }
 
-  /// Removes blanks from the end of a value. Refuses a blank in a name and a line end before a value, because the
+  /// Removes blanks from the end of a value. Rejects a blank in a name and a line end before a value, because the
   /// library accepts both but other servers read them differently.
   private func trim(_ field: inout HeaderField, in message: UnsafeRawPointer) throws(Refusal) {
     let nameEnd = Int(field.nameStart) + Int(field.nameCount)

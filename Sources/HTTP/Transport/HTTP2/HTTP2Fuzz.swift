@@ -5,7 +5,7 @@ package enum HTTP2Fuzz {
   private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
   /// Processes `bytes` as the input that a client sends after the preface, in pieces whose size the first byte sets.
-  /// The server responds, streams, pauses and refuses. Costs a few passes over the bytes. Only one call runs at a
+  /// The server responds, streams, pauses and rejects. Costs a few passes over the bytes. Only one call runs at a
   /// time.
   package static func run(_ bytes: UnsafeRawBufferPointer) {
     server.withLock { server in

@@ -122,7 +122,7 @@ final class HTTP2Multiplexer {
     ping()
   }
 
-  /// Refuses all further requests.
+  /// Rejects all further requests.
   func refuseFurther() {
     nghttp2_submit_goaway(
       raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), nghttp2_session_get_last_proc_stream_id(raw),

@@ -8,7 +8,7 @@ struct HTTP2RequestHead {
   private(set) var acceptsGzip = false
   private(set) var coding = ContentCoding.identity
   private(set) var isGRPC = false
-  /// The reason for which the request will be refused. Later fields are then not collected.
+  /// The reason for which the request will be rejected. Later fields are then not collected.
   private(set) var refusal: Refusal?
   private var hasHost = false
   private var listBytes = 0
@@ -43,7 +43,7 @@ struct HTTP2RequestHead {
     }
   }
 
-  /// Refuses requests that no handler supports.
+  /// Rejects requests that no handler supports.
   mutating func complete() {
     if target.isEmpty { refuse(.unknownMethod) }
   }

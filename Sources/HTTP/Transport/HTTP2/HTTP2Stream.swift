@@ -11,7 +11,7 @@ final class HTTP2Stream: ResponseSink {
     case gathering
     /// A sink receives its body piece by piece.
     case passing(any BodySink)
-    /// The server refused it or responded early. Further input is discarded.
+    /// The server rejected it or responded early. Further input is discarded.
     case discarding
     /// It is complete.
     case whole

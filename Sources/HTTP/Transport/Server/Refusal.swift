@@ -1,4 +1,4 @@
-/// The reason for which the transport itself refuses a request, without calling the handler.
+/// The reason for which the transport itself rejects a request, without calling the handler.
 struct Refusal: Error, Equatable {
   let status: Int
   let message: StaticString

@@ -21,28 +21,31 @@ package struct TransportConfiguration: Sendable {
   package var headerBytesMax = 64 * 1024
   /// Header fields of one request. Above this, the server responds 431.
   package var headerFieldsMax = 256
-  /// Bytes of the request target. Above this, the server responds 414.
+  /// Bytes of the request target (path and query). Above this, the server responds 414.
   package var targetBytesMax = 16 * 1024
-  /// Bytes of one request body, decoded. Above this, the server responds 413; `Content-Length` alone suffices.
+  /// Bytes of one request body after decompression. Above this, the server responds 413, for a larger `Content-Length`
+  /// before it reads the body. Many requests have smaller limits of their own.
   package var bodyBytesMax = 11 * 1024 * 1024
   /// Bytes of all partly received large requests together. The server responds 503 to a request that would exceed
   /// this.
   package var bufferedBytesMax = 1024 * 1024 * 1024
   /// Open connections. When full, the server accepts a further connection, responds 503 and closes it.
   package var connectionsMax = 65_536
-  /// Bytes of pipelined requests that are kept during an earlier request; then reading pauses.
+  /// Bytes of further HTTP/1.1 requests that the server buffers while it handles one. Above this, it stops reading from
+  /// the connection.
   package var pipelinedBytesMax = 64 * 1024
 
-  /// Concurrent requests on one HTTP/2 connection. The server refuses further ones, and clients retry them.
+  /// Concurrent requests on one HTTP/2 connection. The server rejects further ones, and clients retry them.
   package var streamsMax = 256
 
-  /// Seconds until a connection between requests is closed.
+  /// Seconds without a request after which the server closes an HTTP/1.1 connection.
   package var idleSeconds = 75
-  /// The same for HTTP/2, whose clients keep one connection for a long time.
+  /// Seconds without a request after which the server closes an HTTP/2 connection. HTTP/2 clients keep one connection
+  /// for a long time.
   package var http2IdleSeconds = 300
   /// Seconds of silence before an HTTP/2 client with running requests is sent a PING.
   package var pingSeconds = 60
-  /// Seconds of further silence after that PING before the client is disconnected.
+  /// Seconds of silence after a PING until the server disconnects the HTTP/2 client.
   package var pingTimeoutSeconds = 20
   /// Seconds until a TLS handshake must be complete.
   package var handshakeSeconds = 15
@@ -54,8 +57,8 @@ package struct TransportConfiguration: Sendable {
   package var writeStallSeconds = 30
   /// Seconds until a client whose machine acknowledges no sent byte is considered gone and is disconnected.
   package var vanishedSeconds = 60
-  /// The same for one stream of an HTTP/2 connection whose client continues to read other streams, since it may
-  /// process data slowly. As long as Firestore's clients allow for a query.
+  /// Seconds until the server ends an HTTP/2 response of which the client takes no byte, while it reads other responses
+  /// on the connection. Firestore's clients allow a query as much time.
   package var streamStallSeconds = 300
   /// Seconds for which a client that ended its sending side still gets the response to a running request.
   package var halfCloseSeconds = 10

@@ -79,7 +79,7 @@ package enum QueryLimits {
   package static let partsMax = 100
   /// The maximum number of filters and orders as written. Repeated or contradictory ones do not count towards
   /// ``partsMax``, but finding them takes time.
-  package static let askedPartsMax = 500
+  package static let writtenPartsMax = 500
 }
 
 extension FieldOperator {

@@ -14,6 +14,7 @@ extension ResolvedQuery {
     let values = query.findNearest == nil ? aggregated : nil
     return QueryRange(
       QueryScope(query), matching: DocumentMatcher(query.filter, in: database), orders: orders, from: start, to: end,
-      requiring: aggregated ?? [], observing: values.map { .values($0, places: isCounted) } ?? .documents)
+      requiring: aggregated ?? [],
+      observing: values.map { .values($0, comparesPositions: isCounted) } ?? .documents)
   }
 }

@@ -38,8 +38,8 @@ package struct ResolvedQuery: Sendable {
     if let limit = query.limit, limit < 0 { throw .negativeLimit }
     if query.offset < 0 { throw .negativeOffset }
     // The checks below take time and memory proportional to the square of this number.
-    let askedParts = query.orders.count + (query.filter?.conditionCount ?? 0)
-    guard askedParts <= QueryLimits.askedPartsMax else { throw .tooComplex(askedParts) }
+    let writtenParts = query.orders.count + (query.filter?.conditionCount ?? 0)
+    guard writtenParts <= QueryLimits.writtenPartsMax else { throw .tooComplex(writtenParts) }
     try query.findNearest?.check(in: query)
     var checker = FilterChecker(database: database)
     if let filter = query.filter { try checker.check(filter, isInOr: false) }

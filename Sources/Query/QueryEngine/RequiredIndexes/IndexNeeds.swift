@@ -4,16 +4,16 @@ import DocumentStore
 /// The indexes that production Firestore requires for a query: one need for each alternative of the query's filter.
 ///
 /// Needs contain no values, so queries of one shape have equal needs. The rules are those of production
-/// (firestore-api.md, section 10): equalities are answered by merging single-field entries, or indexes that end in
-/// the same order. All ordered and compared fields are at the end of an index, in exactly the order and directions
-/// of the query. An index is not read backwards.
+/// (firestore-api.md, section 10): equality filters are answered by merging single-field indexes, or composite indexes
+/// that end in the same fields in the same directions. All ordered and compared fields are at the end of an index, in
+/// exactly the order and directions of the query. An index is not read backwards.
 package struct IndexNeeds: Sendable {
   private let collectionID: String
   private let scope: IndexDefinition.Scope
-  private let alternatives: [Alternative]
+  private let needs: [Need]
 
   /// The need of one alternative of the filter.
-  private struct Alternative: Equatable, Sendable {
+  private struct Need: Equatable, Sendable {
     /// Fields that must equal a value, sorted, each once.
     var equalities: [FieldPath] = []
     /// The field whose array must contain a value.
@@ -30,21 +30,21 @@ package struct IndexNeeds: Sendable {
     scope = query.query.includesDescendants ? .collectionGroup : .collection
     guard query.query.collectionID != nil else {
       // Queries over collections of any ID can only select by name, which needs no index.
-      alternatives = []
+      needs = []
       return
     }
-    var all: [Alternative] = []
+    var all: [Need] = []
     for conditions in query.alternatives {
-      let alternative = Self.alternative(conditions, query, aggregated)
-      if !all.contains(alternative) { all.append(alternative) }
+      let need = Self.need(conditions, query, aggregated)
+      if !all.contains(need) { all.append(need) }
     }
-    alternatives = all
+    needs = all
   }
 
-  private static func alternative(
+  private static func need(
     _ conditions: [ResolvedQuery.Condition], _ query: ResolvedQuery, _ aggregated: [FieldPath]
-  ) -> Alternative {
-    var need = Alternative()
+  ) -> Need {
+    var need = Need()
     for condition in conditions {
       switch condition {
       case .field(let path, .equal, _), .unary(let path, .isNull), .unary(let path, .isNaN):
@@ -79,7 +79,7 @@ package struct IndexNeeds: Sendable {
   /// Cost: one pass over the declared indexes for each alternative.
   package func missing(in configuration: IndexConfiguration) -> [RequiredIndex] {
     var missing: [RequiredIndex] = []
-    for need in alternatives {
+    for need in needs {
       for index in self.missing(need, configuration) where !missing.contains(index) { missing.append(index) }
     }
     return missing
@@ -87,50 +87,50 @@ package struct IndexNeeds: Sendable {
 
   // MARK: One alternative
 
-  private func missing(_ need: Alternative, _ configuration: IndexConfiguration) -> [RequiredIndex] {
+  private func missing(_ need: Need, _ configuration: IndexConfiguration) -> [RequiredIndex] {
     if need.vector != nil {
-      return serving(need, configuration).isEmpty ? [.composite(wanted(need))] : []
+      return usableIndexes(for: need, in: configuration).isEmpty ? [.composite(suggestedIndex(for: need))] : []
     }
-    var open = uncovered(need, serving(need, configuration))
-    // A plain order needs an index even if no item is left to cover.
-    let hasItems = !need.equalities.isEmpty || need.containing != nil
-    if hasItems, open.isEmpty { return [] }
-    if !hasItems {
-      if isByName(need) { return [] }
-      if !serving(need, configuration).isEmpty { return [] }
-      guard let field = plainOrder(need) else { return [.composite(wanted(need))] }
-      return isIndexed(field.path, field.mode, configuration) ? [] : [single(field.path, field.mode)]
+    // A query with only an order needs an index, although it has no equality or array filter to cover.
+    guard !need.equalities.isEmpty || need.containing != nil else {
+      if isInNameOrder(need) { return [] }
+      if !usableIndexes(for: need, in: configuration).isEmpty { return [] }
+      guard let field = singleFieldOrder(need) else { return [.composite(suggestedIndex(for: need))] }
+      return isIndexed(field.path, field.mode, configuration) ? [] : [singleFieldIndex(field.path, field.mode)]
     }
-    guard need.order.count == 1 else { return wantedApart(need, configuration) }
+    var uncoveredFields = uncovered(need, usableIndexes(for: need, in: configuration))
+    if uncoveredFields.isEmpty { return [] }
+    guard need.order.count == 1 else { return suggestedIndexes(for: need, in: configuration) }
     // Ordered by name only: single-field entries are merged. Array entries are in ascending name order only.
-    if need.order[0].mode == .descending, open.contains(where: { $0.mode == .contains }) {
-      return wantedApart(need, configuration)
+    if need.order[0].mode == .descending, uncoveredFields.contains(where: { $0.mode == .contains }) {
+      return suggestedIndexes(for: need, in: configuration)
     }
-    open = open.filter { !isIndexed($0.path, $0.mode, configuration) }
-    return open.map { single($0.path, $0.mode) }
+    uncoveredFields = uncoveredFields.filter { !isIndexed($0.path, $0.mode, configuration) }
+    return uncoveredFields.map { singleFieldIndex($0.path, $0.mode) }
   }
 
-  /// Whether the need is only documents by name, ascending. Documents are stored in that order.
-  private func isByName(_ need: Alternative) -> Bool { need.order.count == 1 && need.order[0].mode == .ascending }
+  /// Whether the order is ascending by name only. Call it for a need without filters. Documents are stored in that
+  /// order.
+  private func isInNameOrder(_ need: Need) -> Bool { need.order.count == 1 && need.order[0].mode == .ascending }
 
   /// The field of the order if the entries of that single field give the order, or `nil`.
-  private func plainOrder(_ need: Alternative) -> IndexDefinition.Field? {
+  private func singleFieldOrder(_ need: Need) -> IndexDefinition.Field? {
     guard need.order.count == 2, need.order[0].mode == need.order[1].mode else { return nil }
     return need.order[0]
   }
 
   /// The fields before the order, in the modes that single-field entries would need.
-  private func items(_ need: Alternative) -> [IndexDefinition.Field] {
+  private func filterFields(_ need: Need) -> [IndexDefinition.Field] {
     let direction = need.order.last?.mode ?? .ascending
     return (need.containing.map { [IndexDefinition.Field($0, .contains)] } ?? [])
       + need.equalities.map { IndexDefinition.Field($0, direction) }
   }
 
-  private func uncovered(_ need: Alternative, _ indexes: [IndexDefinition]) -> [IndexDefinition.Field] {
-    items(need).filter { item in
+  private func uncovered(_ need: Need, _ indexes: [IndexDefinition]) -> [IndexDefinition.Field] {
+    filterFields(need).filter { filterField in
       !indexes.contains { index in
-        Self.front(of: index, before: need).contains { field in
-          field.path == item.path && (field.mode == .contains) == (item.mode == .contains)
+        Self.prefixFields(of: index, before: need).contains { field in
+          field.path == filterField.path && (field.mode == .contains) == (filterField.mode == .contains)
         }
       }
     }
@@ -142,7 +142,7 @@ package struct IndexNeeds: Sendable {
     configuration.entries(of: path, in: collectionID).contains(FieldIndexing.Entries(scope, mode))
   }
 
-  private func single(_ path: FieldPath, _ mode: IndexDefinition.Mode) -> RequiredIndex {
+  private func singleFieldIndex(_ path: FieldPath, _ mode: IndexDefinition.Mode) -> RequiredIndex {
     .field(FieldIndexing(collectionID: collectionID, path: path, entries: [FieldIndexing.Entries(scope, mode)]))
   }
 
@@ -150,16 +150,16 @@ package struct IndexNeeds: Sendable {
 
   /// The declared indexes that end in the same fields as a need and begin only with fields to which the need assigns
   /// a value.
-  private func serving(_ need: Alternative, _ configuration: IndexConfiguration) -> [IndexDefinition] {
+  private func usableIndexes(for need: Need, in configuration: IndexConfiguration) -> [IndexDefinition] {
     configuration.indexes.filter { index in
       guard index.scope == scope, index.collectionID.utf8.elementsEqual(collectionID.utf8) else { return false }
-      let end = Self.end(of: need)
-      let fields = Self.comparable(index)
-      guard fields.count >= end.count, Array(fields.suffix(end.count)) == end else { return false }
-      let front = Self.front(of: index, before: need)
+      let suffix = Self.suffixFields(of: need)
+      let fields = Self.fieldsToCompare(of: index)
+      guard fields.count >= suffix.count, Array(fields.suffix(suffix.count)) == suffix else { return false }
+      let prefix = Self.prefixFields(of: index, before: need)
       // Vector searches do not merge indexes: a single index leads to the vectors.
-      if need.vector != nil, front.count != need.equalities.count + (need.containing == nil ? 0 : 1) { return false }
-      return front.allSatisfy { field in
+      if need.vector != nil, prefix.count != need.equalities.count + (need.containing == nil ? 0 : 1) { return false }
+      return prefix.allSatisfy { field in
         field.mode == .contains ? field.path == need.containing : need.equalities.contains(field.path)
       }
     }
@@ -167,39 +167,44 @@ package struct IndexNeeds: Sendable {
 
   /// The fields of an index for comparison with a need. The name is left out before a vector, where its order has no
   /// effect.
-  private static func comparable(_ index: IndexDefinition) -> [IndexDefinition.Field] {
+  private static func fieldsToCompare(of index: IndexDefinition) -> [IndexDefinition.Field] {
     guard let last = index.fields.last, case .vector = last.mode else { return index.completeFields }
     return index.fields.filter { !$0.path.isDocumentName }
   }
 
-  private static func end(of need: Alternative) -> [IndexDefinition.Field] {
+  private static func suffixFields(of need: Need) -> [IndexDefinition.Field] {
     need.order + (need.vector.map { [$0] } ?? [])
   }
 
-  private static func front(of index: IndexDefinition, before need: Alternative) -> ArraySlice<IndexDefinition.Field> {
-    comparable(index).dropLast(end(of: need).count)
+  private static func prefixFields(
+    of index: IndexDefinition, before need: Need
+  ) -> ArraySlice<IndexDefinition.Field> {
+    fieldsToCompare(of: index).dropLast(suffixFields(of: need).count)
   }
 
   /// The one index that answers a need by itself. As in the suggestions of production, the array comes first,
   /// followed by the equalities sorted by name. `__name__` is included only if its direction differs from the
   /// default, or if the index would otherwise have a single field.
-  private func wanted(_ need: Alternative) -> IndexDefinition {
+  private func suggestedIndex(for need: Need) -> IndexDefinition {
     var fields = need.containing.map { [IndexDefinition.Field($0, .contains)] } ?? []
     fields += need.equalities.map { IndexDefinition.Field($0, .ascending) }
-    fields += Self.end(of: need)
+    fields += Self.suffixFields(of: need)
     let whole = IndexDefinition(collectionID: collectionID, scope: scope, fields: fields)
     guard need.vector == nil, fields.count > 1 else { return whole }
     let short = IndexDefinition(collectionID: collectionID, scope: scope, fields: fields.dropLast())
     return short.completeFields == fields && short.fields.count > 1 ? short : whole
   }
 
-  /// Returns the index of ``wanted(_:)``. If a field is compared for equality and is also the field of an
-  /// array-contains, returns two indexes to merge instead.
-  private func wantedApart(_ need: Alternative, _ configuration: IndexConfiguration) -> [RequiredIndex] {
-    guard let path = need.containing, need.equalities.contains(path) else { return [.composite(wanted(need))] }
+  /// Returns the index of ``suggestedIndex(for:)``. If a field is compared for equality and is also the field of an
+  /// array-contains, returns those of the two indexes to merge that are not declared.
+  private func suggestedIndexes(for need: Need, in configuration: IndexConfiguration) -> [RequiredIndex] {
+    guard let path = need.containing, need.equalities.contains(path) else {
+      return [.composite(suggestedIndex(for: need))]
+    }
     var parts = [need, need]
     parts[0].equalities = []
     parts[1].containing = nil
-    return parts.filter { uncovered($0, serving($0, configuration)).isEmpty == false }.map { .composite(wanted($0)) }
+    return parts.filter { !uncovered($0, usableIndexes(for: $0, in: configuration)).isEmpty }
+      .map { .composite(suggestedIndex(for: $0)) }
   }
 }

@@ -10,9 +10,9 @@ struct NearestHeap {
     /// The rank of the document: the lower, the nearer.
     var rank: Rank
     /// The code of the document's name.
-    var name: [UInt8]
+    var nameCode: [UInt8]
     var path: ResourcePath
-    /// The distance in terms of the measure.
+    /// The distance in the query's measure. For DOT_PRODUCT a greater value is nearer.
     var distance: Double
   }
 
@@ -41,12 +41,12 @@ struct NearestHeap {
   /// Adds a document. Allocates only if the document is kept or is as near as the farthest one.
   mutating func add(_ rank: Rank, _ path: ResourcePath, distance: Double) {
     guard entries.count == countMax else {
-      entries.append(Entry(rank: rank, name: NameCode.encode(path), path: path, distance: distance))
+      entries.append(Entry(rank: rank, nameCode: NameCode.encode(path), path: path, distance: distance))
       siftUp()
       return
     }
     guard rank <= entries[0].rank else { return }
-    let entry = Entry(rank: rank, name: NameCode.encode(path), path: path, distance: distance)
+    let entry = Entry(rank: rank, nameCode: NameCode.encode(path), path: path, distance: distance)
     guard Self.precedes(entry, entries[0]) else { return }
     entries[0] = entry
     siftDown()
@@ -80,6 +80,6 @@ struct NearestHeap {
   }
 
   private static func precedes(_ a: Entry, _ b: Entry) -> Bool {
-    a.rank == b.rank ? Ordering.bytes(a.name, b.name) == .less : a.rank < b.rank
+    a.rank == b.rank ? Ordering.bytes(a.nameCode, b.nameCode) == .less : a.rank < b.rank
   }
 }

@@ -15,7 +15,8 @@ package enum NearestName {
     return best.map { "did you mean '\($0.name)'?" }
   }
 
-  /// Returns how many letters must be inserted, deleted, replaced or swapped with a neighbor. Case is ignored.
+  /// Returns how many UTF-8 bytes must be inserted, deleted, replaced or swapped with a neighbor. ASCII case is
+  /// ignored. Returns `.max` if the lengths differ by more than ``distanceMax`` bytes, or if `a` has more than 64 bytes.
   private static func distance(_ a: [UInt8], _ b: [UInt8]) -> Int {
     guard abs(a.count - b.count) <= distanceMax, a.count <= 64 else { return .max }
     func same(_ x: UInt8, _ y: UInt8) -> Bool { x == y || (x | 0x20 == y | 0x20 && x | 0x20 >= 0x61) }

@@ -54,7 +54,7 @@ enum Literal {
     return out
   }
 
-  /// Calls `emit` for each raw byte and each escaped code unit between the quotes.
+  /// Calls `emit` for each unescaped byte (`isRaw`) and each value of an escape sequence between the quotes.
   private static func unescape(_ literal: ArraySlice<UInt8>, _ emit: (_ value: UInt32, _ isRaw: Bool) -> Void) {
     var index = literal.startIndex + 1
     let end = literal.endIndex - 1

@@ -35,18 +35,14 @@ package struct SourceText: Sendable {
     return 1 + bytes[start..<min(max(offset, start), bytes.count)].count { $0 & 0xC0 != 0x80 }
   }
 
-  /// Returns the byte range of a 1-based line, without its line break.
+  /// Returns the byte range of a 1-based line, without its `\n`. A `\r` before it remains.
   package func range(ofLine line: Int) -> Range<Int> {
     let start = lineStarts[line - 1]
     return start..<max(start, line < lineStarts.count ? lineStarts[line] - 1 : bytes.count)
   }
 
-  /// Returns the text of a 1-based line, without its line break.
-  package func text(ofLine line: Int) -> String {
-    let start = lineStarts[line - 1]
-    let end = line < lineStarts.count ? lineStarts[line] - 1 : bytes.count
-    return String(decoding: bytes[start..<max(start, end)], as: UTF8.self)
-  }
+  /// Returns the text of a 1-based line, without its `\n`. A `\r` before it remains.
+  package func text(ofLine line: Int) -> String { String(decoding: bytes[range(ofLine: line)], as: UTF8.self) }
 
   /// Returns a part of the text, by its byte range.
   package func text(_ range: Range<Int>) -> String {

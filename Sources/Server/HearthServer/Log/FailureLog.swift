@@ -16,15 +16,15 @@ final class FailureLog: Sendable {
 
   private let state = Mutex(State())
   private let seconds: @Sendable () -> Int
-  private let tell: @Sendable (_ message: String, _ fields: [LogEvent.Field]) -> Void
+  private let log: @Sendable (_ message: String, _ fields: [LogEvent.Field]) -> Void
 
-  /// Creates a log that writes with `tell`. `seconds` is a monotonic clock.
+  /// Creates a log that writes with `log`. `seconds` is a monotonic clock.
   init(
     seconds: @escaping @Sendable () -> Int = FailureLog.monotonicSeconds,
-    tell: @escaping @Sendable (_ message: String, _ fields: [LogEvent.Field]) -> Void
+    log: @escaping @Sendable (_ message: String, _ fields: [LogEvent.Field]) -> Void
   ) {
     self.seconds = seconds
-    self.tell = tell
+    self.log = log
   }
 
   /// Logs or counts a request. Cost: a short lock, and formatting the line if it is logged.
@@ -51,7 +51,7 @@ final class FailureLog: Sendable {
     ]
     if omitted > 0 { fields.append(("omitted", .integer(omitted))) }
     let more = omitted > 0 ? " (\(omitted) earlier failures were not logged)" : ""
-    tell(LogEvent.oneLine("\(method) \(path) failed with \(request.status): \(request.message)\(more)"), fields)
+    log(LogEvent.oneLine("\(method) \(path) failed with \(request.status): \(request.message)\(more)"), fields)
   }
 
   /// Returns the seconds of the system's monotonic clock.

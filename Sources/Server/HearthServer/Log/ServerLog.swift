@@ -3,12 +3,12 @@ import Transport
 
 extension HearthConfiguration {
   /// Reports an event to the log and the callbacks.
-  func tell(_ level: LogEvent.Level, _ name: StaticString, _ message: String, _ fields: [LogEvent.Field] = []) {
-    tell(LogEvent(level, name, message, fields))
+  func log(_ level: LogEvent.Level, _ name: StaticString, _ message: String, _ fields: [LogEvent.Field] = []) {
+    log(LogEvent(level, name, message, fields))
   }
 
   /// Reports an event to the log and the callbacks.
-  func tell(_ event: LogEvent) {
+  func log(_ event: LogEvent) {
     log?.write(event)
     if event.level >= .warn { warn?(event.message) } else { report?(event.message) }
   }
@@ -25,7 +25,7 @@ extension HearthConfiguration {
   /// The observer of requests that failed because of a fault of the server, or `nil` if failures are not logged.
   var failureLog: (@Sendable (FailedRequest) -> Void)? {
     guard log != nil || warn != nil else { return nil }
-    let failures = FailureLog { message, fields in tell(.error, "request.failed", message, fields) }
+    let failures = FailureLog { message, fields in log(.error, "request.failed", message, fields) }
     return { failures.write($0) }
   }
 }

@@ -11,7 +11,7 @@ import RulesEngine
 /// The initial content of test servers, to which a reset returns. It is never written, so any number of servers
 /// share it.
 final class TestOrigin: Sendable {
-  /// The settings that all lives of a server share.
+  /// The settings that forks and resets of a server keep.
   struct Settings: Sendable {
     var project: String
     var requiresIndexes: Bool
@@ -52,19 +52,19 @@ final class TestOrigin: Sendable {
   }
 
   /// Copies the current content of a server.
-  init(of life: TestServerState, _ before: TestOrigin) throws(HearthError) {
+  init(of state: TestServerState, _ before: TestOrigin) throws(HearthError) {
     settings = before.settings
-    rules = RulesRegistry(copying: life.rules)
-    fileRules = FileRules(copying: life.fileRules)
-    offsetMicroseconds = life.time.offsetMicroseconds
+    rules = RulesRegistry(copying: state.rules)
+    fileRules = FileRules(copying: state.fileRules)
+    offsetMicroseconds = state.time.offsetMicroseconds
     do throws(StorageError) {
       var copies: [DatabaseID: LMDBStore] = [:]
-      for (id, store) in life.stores.all { copies[id] = try Self.copy(store, settings) }
+      for (id, store) in state.stores.all { copies[id] = try Self.copy(store, settings) }
       databases = copies
-      accounts = try Self.copy(life.accountsStore, settings)
+      accounts = try Self.copy(state.accountsStore, settings)
     } catch { throw .storage(error.description) }
     // Copied after the documents: documents committed together with a file must not be copied without it.
-    files = try life.originFiles()
+    files = try state.originFiles()
   }
 
   /// Returns a copy of a store's current content.

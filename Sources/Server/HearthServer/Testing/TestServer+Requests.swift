@@ -101,22 +101,22 @@ extension TestServer {
   /// accounts work too.
   /// - Throws: `CancellationError` if the task is cancelled before the response begins.
   public func respond(to request: Request, as caller: Caller = .nobody) async throws -> Response {
-    let life = currentLife
+    let state = currentState
     let call = CancellableCall()
     let head = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        call.put(life.local.answer(local(request, caller, life)) { continuation.resume(returning: $0) })
+        call.put(state.local.answer(local(request, caller, state)) { continuation.resume(returning: $0) })
       }
     } onCancel: {
       call.cancel()
     }
-    guard let head, let call = call.take() else { throw CancellationError() }
+    guard let head, let call = call.call else { throw CancellationError() }
     return Response(head, call)
   }
 
-  private func local(_ request: Request, _ caller: Caller, _ life: TestServerState) -> LocalRequest {
+  private func local(_ request: Request, _ caller: Caller, _ state: TestServerState) -> LocalRequest {
     var fields = request.headers
-    if !fields.contains(where: { $0.name.lowercased() == "authorization" }), let token = token(of: caller, life) {
+    if !fields.contains(where: { $0.name.lowercased() == "authorization" }), let token = token(of: caller, state) {
       fields.append(("authorization", "Bearer \(token)"))
     }
     if !fields.contains(where: { $0.name.lowercased() == "host" }) { fields.append(("host", "localhost")) }
@@ -124,12 +124,12 @@ extension TestServer {
   }
 
   /// Returns the token that identifies a caller in emulator mode, or `nil` for an unauthenticated caller.
-  private func token(of caller: Caller, _ life: TestServerState) -> String? {
+  private func token(of caller: Caller, _ state: TestServerState) -> String? {
     switch caller {
     case .admin: return "owner"
     case .nobody: return nil
     case .user(let uid, let claims):
-      let now = life.time.clock.now() / 1_000_000
+      let now = state.time.clock.now() / 1_000_000
       // These are the claims of the web SDK's tokens for an emulator (auth-api.md).
       var all = MapValue([
         ("iss", .string("https://securetoken.google.com/\(project)")), ("aud", .string(project)),

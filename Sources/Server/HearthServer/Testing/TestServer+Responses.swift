@@ -21,7 +21,7 @@ extension TestServer {
     }
 
     /// Returns the whole body. Waits for its end, so do not call it on an endless stream.
-    /// - Throws: ``CutShort`` if the server ended the response early, or `CancellationError`.
+    /// - Throws: ``ResponseInterrupted`` if the server ended the response early, or `CancellationError`.
     public func bytes() async throws -> [UInt8] {
       var all: [UInt8] = []
       for try await piece in body { all += piece }
@@ -29,7 +29,7 @@ extension TestServer {
     }
 
     /// Returns the whole body as text. Waits for its end, so do not call it on an endless stream.
-    /// - Throws: ``CutShort`` if the server ended the response early, or `CancellationError`.
+    /// - Throws: ``ResponseInterrupted`` if the server ended the response early, or `CancellationError`.
     public func text() async throws -> String { String(decoding: try await bytes(), as: UTF8.self) }
   }
 
@@ -53,14 +53,17 @@ extension TestServer {
       let reader: BodyReader
 
       /// Returns the next piece as soon as it is available, or `nil` at the end.
-      /// - Throws: ``CutShort`` if the server ended the response early, or `CancellationError`.
+      /// - Throws: ``ResponseInterrupted`` if the server ended the response early, or `CancellationError`.
       public mutating func next() async throws -> [UInt8]? { try await reader.next() }
     }
   }
 
-  /// The error for a response that ended early: the server was reset or released, or failed to read the content.
-  public struct CutShort: Error, Sendable, CustomStringConvertible {
-    public var description: String { "the response ended early because the server was reset or released" }
+  /// The error for a response that ended early because the server was reset or released, or failed to read the
+  /// content.
+  public struct ResponseInterrupted: Error, Sendable, CustomStringConvertible {
+    public var description: String {
+      "the response ended early: the server was reset or released, or failed to read the content"
+    }
   }
 }
 
@@ -87,12 +90,12 @@ final class BodyReader: Sendable {
       return nil
     case .cut:
       try Task.checkCancellation()
-      throw TestServer.CutShort()
+      throw TestServer.ResponseInterrupted()
     }
   }
 }
 
-/// A holder of a call that may be cancelled before it starts.
+/// A local call that can be cancelled before it exists.
 final class CancellableCall: Sendable {
   private struct State {
     var call: LocalCall?
@@ -109,7 +112,7 @@ final class CancellableCall: Sendable {
     if isCancelled { call.cancel() }
   }
 
-  func take() -> LocalCall? { state.withLock { $0.call } }
+  var call: LocalCall? { state.withLock { $0.call } }
 
   func cancel() {
     let call = state.withLock { state in

@@ -15,8 +15,8 @@ import Synchronization
 ///
 /// A fork contains every database with its indexes and its change log, the rules in force (including uploaded
 /// rules), accounts with their sessions, files, and the time. It does not contain listeners and streams, client
-/// transactions, unfinished uploads, or codes sent to telephones. Each fork, and each reset, begins a new life with
-/// an ID of its own, so resume tokens and page tokens of other lives are not valid in it.
+/// transactions, unfinished uploads, or codes sent to telephones. Each fork and each reset gets a
+/// new ID, so resume tokens and page tokens of another fork, or from before a reset, are not valid.
 public final class TestServer: Sendable {
   /// A text, or the file that contains it.
   public enum Input: Sendable {
@@ -30,7 +30,7 @@ public final class TestServer: Sendable {
   public var project: String { origin.settings.project }
 
   private let origin: TestOrigin
-  private let life: Mutex<TestServerState>
+  private let state: Mutex<TestServerState>
 
   /// Creates a server with fixtures. It does not listen, and starts no threads except the process's first event
   /// loops.
@@ -50,15 +50,15 @@ public final class TestServer: Sendable {
     let settings = TestOrigin.Settings(project: project, requiresIndexes: requiresIndexes)
     origin = try TestOrigin(
       settings, rules: rules, storageRules: storageRules, indexes: indexes, fixtures: fixtures)
-    life = Mutex(try TestServerState(origin))
+    state = Mutex(try TestServerState(origin))
   }
 
   private init(_ origin: TestOrigin) throws(HearthError) {
     self.origin = origin
-    life = Mutex(try TestServerState(origin))
+    state = Mutex(try TestServerState(origin))
   }
 
-  deinit { life.withLock { $0.end() } }
+  deinit { state.withLock { $0.end() } }
 
   /// Returns an independent server with the current content of this one.
   ///
@@ -67,8 +67,8 @@ public final class TestServer: Sendable {
   /// - Throws: ``HearthError/storage(_:)`` if there is not enough memory.
   public func fork() throws(HearthError) -> TestServer {
     // Not under the lock, so forks can be created concurrently.
-    let life = currentLife
-    return try TestServer(life.isUnchanged ? origin : try TestOrigin(of: life, origin))
+    let state = currentState
+    return try TestServer(state.isUnchanged ? origin : try TestOrigin(of: state, origin))
   }
 
   /// Returns this server to its initial content: its fixtures, or its state when it was forked. Streams end.
@@ -76,9 +76,9 @@ public final class TestServer: Sendable {
   /// - Throws: ``HearthError/storage(_:)`` if there is not enough memory. Then nothing has changed.
   public func reset() throws(HearthError) {
     let fresh = try TestServerState(origin)
-    let old = life.withLock { life in
-      let old = life
-      life = fresh
+    let old = state.withLock { state in
+      let old = state
+      state = fresh
       return old
     }
     old.end()
@@ -86,7 +86,7 @@ public final class TestServer: Sendable {
 
   /// Advances this server's clock, which determines the current time, the expiry of tokens, and reads in the past.
   /// A fork begins with the clock of its original. ``reset()`` restores the initial clock.
-  public func advanceTime(by duration: Duration) { currentLife.time.advance(by: duration) }
+  public func advanceTime(by duration: Duration) { currentState.time.advance(by: duration) }
 
-  var currentLife: TestServerState { life.withLock { $0 } }
+  var currentState: TestServerState { state.withLock { $0 } }
 }

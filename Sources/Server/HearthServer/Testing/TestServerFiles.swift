@@ -21,7 +21,7 @@ struct OriginFiles: Sendable {
   }
 }
 
-/// The files of one life: those of its origin, copied on first use.
+/// The files of a test server until its next reset: a copy of the origin's files, made on first use.
 final class TestServerFiles: Sendable {
   private struct Opened {
     var metadata: LMDBStore
@@ -44,7 +44,7 @@ final class TestServerFiles: Sendable {
   var isUnchanged: Bool { opened.withLock { $0.map { $0.metadata.lastTransaction == $0.transaction } ?? true } }
 
   /// Returns the files that a fork begins with.
-  func asOrigin(_ store: LazyFileStore) throws(FilesError) -> OriginFiles? {
+  func makeOriginFiles(_ store: LazyFileStore) throws(FilesError) -> OriginFiles? {
     guard let store = store.opened, let metadata = opened.withLock({ $0?.metadata }) else { return origin.files }
     return try OriginFiles(of: store, metadata, origin.settings)
   }

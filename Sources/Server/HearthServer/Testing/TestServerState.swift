@@ -9,7 +9,7 @@ import LMDBEngine
 import Synchronization
 import Transport
 
-/// One life of a test server, from its start or a reset to the next reset: everything that handles requests.
+/// The state of a test server from its start or a reset until the next reset: everything that handles requests.
 final class TestServerState: Sendable {
   let rules: RulesRegistry
   let fileRules: FileRules
@@ -25,7 +25,7 @@ final class TestServerState: Sendable {
   /// A server without sockets has no transport metrics to count.
   private static let counters = TransportCounters(loops: 1)
 
-  /// Begins a life with the content of an origin.
+  /// Creates a state with the content of an origin.
   init(_ origin: TestOrigin) throws(HearthError) {
     let settings = origin.settings
     self.origin = origin
@@ -73,7 +73,7 @@ final class TestServerState: Sendable {
     accountsTransaction = accountsStore.lastTransaction
   }
 
-  /// Whether nothing was written since the life began.
+  /// Whether nothing was written since the state was created.
   var isUnchanged: Bool {
     stores.isUnchanged && files.isUnchanged && accountsStore.lastTransaction == accountsTransaction
       && time.offsetMicroseconds == origin.offsetMicroseconds
@@ -81,16 +81,16 @@ final class TestServerState: Sendable {
 
   /// Returns the files that a fork begins with.
   func originFiles() throws(HearthError) -> OriginFiles? {
-    do throws(FilesError) { return try files.asOrigin(fileStore) } catch {
+    do throws(FilesError) { return try files.makeOriginFiles(fileStore) } catch {
       throw .storage("the files cannot be copied: \(error)")
     }
   }
 
-  /// Ends the life: closes streams. Active requests still get a response.
+  /// Ends the use of this state: closes streams. Active requests still get a response.
   func end() { local.close() }
 }
 
-/// The database stores of a life.
+/// The database stores of a state.
 final class TestStores: Sendable {
   private struct State {
     var stores: [DatabaseID: LMDBStore] = [:]
@@ -120,7 +120,7 @@ final class TestStores: Sendable {
     return store
   }
 
-  /// Records the current state as the initial state of the life.
+  /// Records the current content as the initial content.
   func noteBeginning() { state.withLock { $0.beginning = $0.stores.mapValues(\.lastTransaction) } }
 
   var isUnchanged: Bool { state.withLock { $0.stores.mapValues(\.lastTransaction) == $0.beginning } }

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Limits password guessing: counts failed and costly attempts per account and per address.
+/// Limits guesses of passwords, new accounts and mails, per account and per address.
 ///
 /// Each subject has an allowance that attempts consume and time restores. If it is exhausted, further attempts are
-/// rejected before the password is checked. Memory is bounded: if there are too many subjects, those with the
-/// fullest allowances are forgotten.
+/// rejected before the password is checked. Memory is bounded: if there are too many subjects, those with the most
+/// attempts left are forgotten.
 package final class SignInThrottle: Sendable {
   /// The kinds of attempts that are counted.
   package enum Kind: UInt8, Sendable, CaseIterable {
@@ -48,11 +48,13 @@ package final class SignInThrottle: Sendable {
   }
 
   private struct Allowance {
-    var used: Double
+    /// The number of attempts consumed at the time ``at``.
+    var consumed: Double
+    /// Microseconds of `now`.
     var at: Int64
   }
 
-  private let used = Mutex<[Subject: Allowance]>([:])
+  private let allowances = Mutex<[Subject: Allowance]>([:])
   private let now: @Sendable () -> Int64
 
   /// Creates a throttle.
@@ -62,9 +64,9 @@ package final class SignInThrottle: Sendable {
   /// Returns whether a subject has an attempt left.
   package func allows(_ kind: Kind, _ name: String) -> Bool {
     let now = now()
-    return used.withLock { used in
-      guard let allowance = used[Subject(kind: kind, name: Array(name.utf8))] else { return true }
-      return Self.used(allowance, kind, now) + 1 <= kind.burst
+    return allowances.withLock { allowances in
+      guard let allowance = allowances[Subject(kind: kind, name: Array(name.utf8))] else { return true }
+      return Self.consumedNow(allowance, kind, now) + 1 <= kind.burst
     }
   }
 
@@ -72,34 +74,34 @@ package final class SignInThrottle: Sendable {
   package func count(_ kind: Kind, _ name: String) {
     let now = now()
     let subject = Subject(kind: kind, name: Array(name.utf8))
-    used.withLock { used in
-      let before = used[subject].map { Self.used($0, kind, now) } ?? 0
-      if used.count >= Self.subjectsMax, used[subject] == nil { Self.forget(&used, now) }
-      used[subject] = Allowance(used: min(kind.burst, before + 1), at: now)
+    allowances.withLock { allowances in
+      let before = allowances[subject].map { Self.consumedNow($0, kind, now) } ?? 0
+      if allowances.count >= Self.subjectsMax, allowances[subject] == nil { Self.forget(&allowances, now) }
+      allowances[subject] = Allowance(consumed: min(kind.burst, before + 1), at: now)
     }
   }
 
   /// Forgets the attempts of a subject, for example after the correct password.
   package func reset(_ kind: Kind, _ name: String) {
-    _ = used.withLock { $0.removeValue(forKey: Subject(kind: kind, name: Array(name.utf8))) }
+    _ = allowances.withLock { $0.removeValue(forKey: Subject(kind: kind, name: Array(name.utf8))) }
   }
 
   /// The part of an allowance that is still consumed.
-  private static func used(_ allowance: Allowance, _ kind: Kind, _ now: Int64) -> Double {
+  private static func consumedNow(_ allowance: Allowance, _ kind: Kind, _ now: Int64) -> Double {
     let seconds = Double(max(0, now - allowance.at)) / 1_000_000
-    return max(0, allowance.used - seconds * kind.burst / kind.restoreSeconds)
+    return max(0, allowance.consumed - seconds * kind.burst / kind.restoreSeconds)
   }
 
-  /// Forgets the half of the subjects that has consumed least. Cost: one pass over all, once per that many new
+  /// Forgets the half of the subjects that has consumed least. Cost: a sort of all, once per that many new
   /// subjects.
-  private static func forget(_ used: inout [Subject: Allowance], _ now: Int64) {
-    let fractions = used.mapValues { $0 }.map { subject, allowance in
-      Self.used(allowance, subject.kind, now) / subject.kind.burst
+  private static func forget(_ allowances: inout [Subject: Allowance], _ now: Int64) {
+    let fractions = allowances.map { subject, allowance in
+      Self.consumedNow(allowance, subject.kind, now) / subject.kind.burst
     }.sorted()
     let middle = fractions[fractions.count / 2]
-    var left = used.count / 2
-    used = used.filter { subject, allowance in
-      let isHeavy = Self.used(allowance, subject.kind, now) / subject.kind.burst > middle
+    var left = allowances.count / 2
+    allowances = allowances.filter { subject, allowance in
+      let isHeavy = Self.consumedNow(allowance, subject.kind, now) / subject.kind.burst > middle
       if !isHeavy, left > 0 {
         left -= 1
         return false

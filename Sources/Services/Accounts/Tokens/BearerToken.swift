@@ -42,6 +42,6 @@ extension AccountStore {
   /// A counter of all changes that may invalidate a token before it expires. A verification result holds while the
   /// number stays the same.
   package var changes: UInt64 {
-    userStates.changes &+ serviceKeys.changes &+ signingKeys.changes &+ trustedIssuers.changes
+    userStates.changes &+ serviceKeys.changes &+ signingKeys.changes &+ trustedIssuers.keysGeneration
   }
 }

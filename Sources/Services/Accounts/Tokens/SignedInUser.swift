@@ -19,7 +19,7 @@ package struct SignedInUser: Sendable {
   package var customClaims = MapValue()
   /// The claims of the custom token. They last as long as the session.
   package var sessionClaims = MapValue()
-  /// The second factor of this sign-in: its kind, such as `phone`, and its enrollment id.
+  /// The second factor of this sign-in: its kind, such as `phone`, and its enrollment ID.
   package var secondFactor: (kind: String, id: String)?
   /// The tenant of the user, if any.
   package var tenant: String?

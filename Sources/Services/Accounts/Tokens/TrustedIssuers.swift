@@ -17,7 +17,7 @@ package struct TrustedIssuer: Equatable, Sendable {
 /// The published keys of other identity providers. The `sub` of their tokens is used as the uid here, so add only
 /// providers that the whole project trusts.
 package final class TrustedIssuers: Sendable {
-  /// The most keys of one provider.
+  /// The most keys of one provider. Further keys in a document are ignored.
   package static let keysMax = 100
   /// The longest accepted key document, in bytes.
   package static let keysBytesMax = 1 << 20
@@ -28,19 +28,20 @@ package final class TrustedIssuers: Sendable {
   }
 
   private let entries = Mutex<[Entry]>([])
-  private let replacements = Atomic<UInt64>(0)
+  private let generation = Atomic<UInt64>(0)
 
   /// Creates an empty list.
   package init() {}
 
-  /// A counter of key changes. A verification result holds while the number stays the same. Cost: one atomic load.
-  package var changes: UInt64 { replacements.load(ordering: .acquiring) }
+  /// Increases with each key change. A cached verification result stays valid while it is unchanged. Cost: one atomic
+  /// load.
+  package var keysGeneration: UInt64 { generation.load(ordering: .acquiring) }
 
   /// Trusts a provider from now on, with the keys of a document: a JSON Web Key Set, or an object that maps key IDs
   /// to certificates or public keys in PEM form. A later call for the same provider replaces its keys. Returns the
   /// number of keys.
-  /// - Throws: ``TokenError/keyUnusable(_:)`` if the document contains no key for RS256. The previous keys then
-  ///   remain.
+  /// - Throws: ``TokenError/keyUnusable(_:)`` if the document is longer than ``keysBytesMax``, is not a JSON object, or
+  ///   contains no RSA key of at least 2,048 bits with a `kid`. The previous keys then remain.
   @discardableResult
   package func trust(_ issuer: TrustedIssuer, keys text: [UInt8]) throws(TokenError) -> Int {
     guard text.count <= Self.keysBytesMax, let map = MapValue(json: text) else {
@@ -58,7 +59,7 @@ package final class TrustedIssuers: Sendable {
         entries.append(entry)
       }
     }
-    replacements.add(1, ordering: .acquiringAndReleasing)
+    generation.add(1, ordering: .acquiringAndReleasing)
     return keys.count
   }
 
@@ -79,7 +80,7 @@ package final class TrustedIssuers: Sendable {
     }
   }
 
-  /// Verifies a token of one of the providers. Cost: one signature check.
+  /// Verifies a token of one of the providers. Cost: one signature check for each provider that shares the key.
   /// - Throws: ``TokenError`` if the token is not valid; `unknownKey` if none of the providers issued it.
   func verify(_ token: JSONWebToken, nowSeconds: Int64) throws(TokenError) -> VerifiedToken {
     guard let id = token.keyID, let name = token.claims.text("iss") else { throw .unknownKey }

@@ -139,7 +139,7 @@ package struct User: Equatable, Sendable {
 package enum UserLimits {
   /// The longest ID, in bytes.
   package static let uidBytesMax = 128
-  /// The longest e-mail address, in bytes (RFC 5321 allows 254).
+  /// The longest email address, in bytes (RFC 5321 allows 254).
   package static let emailBytesMax = 256
   /// The longest password, in bytes. Hashing an unlimited text would cost too much.
   package static let passwordBytesMax = 4096

@@ -41,7 +41,7 @@ package final class BatchGetDocumentsCursor {
     self.keys = keys
     self.transaction = transaction
     self.moment = moment
-    readTime = moment.readTime
+    readTime = moment.timestamp
   }
 
   /// Whether all documents have been returned.
@@ -55,7 +55,7 @@ package final class BatchGetDocumentsCursor {
     let before = next
     defer { counters.add(next - before, to: .documentsRead) }
     let wantsMore = try database.read { reader in
-      try database.checkReadable(moment.readTime.microseconds, &reader)
+      try database.checkReadable(moment.timestamp.microseconds, &reader)
       while next < keys.count {
         let key = keys[next]
         let document = try database.document(key, at: moment, &reader)
@@ -102,10 +102,10 @@ extension FirestoreService {
     } _: { opened in
       let consistency = opened.map(ConsistencySelector.transaction) ?? request.consistency
       let moment = try database.read(consistency) { reader, moment in
-        try access.authorizer?.allowGets(keys, in: database, at: moment, &reader)
+        try access.authorizer?.requireGets(keys, in: database, at: moment, &reader)
         var moment = moment
         // Later slices must show the same state.
-        moment.version = moment.readTime.microseconds
+        moment.version = moment.timestamp.microseconds
         return moment
       }
       return BatchGetDocumentsCursor(counters, database, keys: keys, transaction: opened, moment: moment)

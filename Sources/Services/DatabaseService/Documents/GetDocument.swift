@@ -21,10 +21,10 @@ extension FirestoreService {
     _ body: (StoredDocument) throws -> R
   ) throws -> R {
     let database = access.database
-    return try database.read(consistency) { reader, moment in
-      let document = try database.document(key, at: moment, &reader)
-      try access.authorizer?.allowGet(key, document, in: database, at: moment, reader.snapshot)
-      if let transaction = moment.transaction {
+    return try database.read(consistency) { reader, readTime in
+      let document = try database.document(key, at: readTime, &reader)
+      try access.authorizer?.requireGet(key, document, in: database, at: readTime, reader.snapshot)
+      if let transaction = readTime.transaction {
         database.transactions.noteReads([(key, document?.updateVersion ?? 0)], in: transaction)
       }
       counters.add(to: .documentsRead)

@@ -20,8 +20,8 @@ extension FirestoreService {
     let binding = PageToken.Binding("collections", parent.text)
     let after = try pageToken.isEmpty ? nil : PageToken.position(pageToken, binding)
     let limit = pageSize == 0 ? Self.collectionIDsPerPage : min(pageSize, Self.collectionIDsPerPage)
-    return try database.read(consistency) { reader, moment in
-      var segments = try SubtreeSegments(reader.snapshot, below: parent, after: after, at: moment.version)
+    return try database.read(consistency) { reader, readTime in
+      var segments = try SubtreeSegments(reader.snapshot, below: parent, after: after, at: readTime.version)
       var ids: [String] = []
       var last: [UInt8] = []
       while let segment = try segments.next() {

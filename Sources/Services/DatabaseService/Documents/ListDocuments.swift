@@ -71,18 +71,18 @@ extension FirestoreService {
       "documents", request.parent.text, request.collectionID ?? "", request.orderBy,
       request.showMissing ? "missing" : "")
     let after = try request.pageToken.isEmpty ? nil : PageToken.position(request.pageToken, binding)
-    return try database.read(request.consistency) { reader, moment in
+    return try database.read(request.consistency) { reader, readTime in
       if let authorizer = access.authorizer {
         var query = request.query
         query.limit = request.pageSize == 0 ? nil : request.pageSize
         if !request.orderBy.isEmpty { query.orders = orders }
-        try authorizer.allowList(query, in: database, at: moment, reader.snapshot)
+        try authorizer.requireList(query, in: database, at: readTime, reader.snapshot)
       }
       if !request.orderBy.isEmpty {
         try checkIndexes(
           of: ResolvedQuery(listing: request.query, orders: orders, after: nil, limit: 1, in: id), database, &reader)
       }
-      return try ListDocumentsCursor(database, request, orders, after: after, binding, at: moment, &reader)
+      return try ListDocumentsCursor(database, request, orders, after: after, binding, at: readTime, &reader)
     }
   }
 
@@ -123,7 +123,7 @@ package final class ListDocumentsCursor {
   private let orders: [Order]
   private let after: [UInt8]?
   private let binding: PageToken.Binding
-  private let moment: ReadTime
+  private let readTime: ReadTime
   private let limit: Int
   private let source: Source
   private var count = 0
@@ -134,14 +134,14 @@ package final class ListDocumentsCursor {
 
   fileprivate init(
     _ database: DocumentDatabase, _ request: ListDocumentsRequest, _ orders: [Order], after: [UInt8]?,
-    _ binding: PageToken.Binding, at moment: ReadTime, _ reader: inout SnapshotReader
+    _ binding: PageToken.Binding, at readTime: ReadTime, _ reader: inout SnapshotReader
   ) throws {
     self.database = database
     self.request = request
     self.orders = orders
     self.after = after
     self.binding = binding
-    self.moment = moment
+    self.readTime = readTime
     limit = min(request.pageSize == 0 ? Limits.pageSizeDefault : request.pageSize, Self.pageDocumentsMax)
     if orders == [Self.byName], let id = request.collectionID {
       source = .scan(request.parent.appending(id))
@@ -150,7 +150,7 @@ package final class ListDocumentsCursor {
       let query = ResolvedQuery(
         listing: request.query, orders: orders, after: after, limit: limit + 1, in: database.id)
       let options = PlanOptions(indexes: try database.indexes(&reader))
-      source = .query(query, try query.results(reader.snapshot, at: moment.readTime.microseconds, options))
+      source = .query(query, try query.results(reader.snapshot, at: readTime.timestamp.microseconds, options))
     }
   }
 
@@ -162,7 +162,7 @@ package final class ListDocumentsCursor {
     responseBytes: () -> Int = { 0 }, _ found: (FoundDocument) throws -> Void
   ) throws -> [UInt8]? {
     try database.read { reader in
-      try database.checkReadable(moment.readTime.microseconds, &reader)
+      try database.checkReadable(readTime.timestamp.microseconds, &reader)
       switch source {
       case .query(let query, let results):
         try listOrdered(query, results, reader.snapshot, responseBytes, found)
@@ -178,7 +178,7 @@ package final class ListDocumentsCursor {
 
   /// Records the range of the page in the transaction, if the page is part of one.
   private func note(_ reader: inout SnapshotReader) throws {
-    guard let transaction = moment.transaction else { return }
+    guard let transaction = readTime.transaction else { return }
     let start = after.map { after in
       switch source {
       case .scan(let collection): SortBound.after(collection.appending(after))
@@ -189,7 +189,7 @@ package final class ListDocumentsCursor {
       listing: QueryScope(request.query), orders: orders, from: start, includesMissing: request.showMissing,
       in: database.id)
     if place != nil, let lastKey {
-      let document = try database.document(lastKey, at: moment, &reader)
+      let document = try database.document(lastKey, at: readTime, &reader)
       let fields = EncodedMap(documentFields: document?.fields ?? UnsafeRawBufferPointer(start: nil, count: 0))
       try range.end(after: fields, at: lastKey.path)
     }
@@ -226,11 +226,11 @@ package final class ListDocumentsCursor {
     if let row = try reader.collection(collection) {
       scan = try DocumentIterator(
         reader.snapshot, collection: row.number, from: after.map(DocumentIterator.Start.after) ?? .beginning,
-        at: moment.version)
+        at: readTime.version)
     }
     var parents: SubtreeSegments?
     if request.showMissing {
-      parents = try SubtreeSegments(reader.snapshot, below: collection, after: after, at: moment.version)
+      parents = try SubtreeSegments(reader.snapshot, below: collection, after: after, at: readTime.version)
     }
     var document = try scan?.next()
     var parent = try parents?.next()

@@ -88,12 +88,12 @@ extension FirestoreService {
       first = place.first
       consistency = .readTime(Timestamp(uncheckedMicroseconds: place.version))
     }
-    return try database.read(consistency) { reader, moment in
-      try access.authorizer?.allowList(request.query, in: database, at: moment, reader.snapshot)
+    return try database.read(consistency) { reader, readTime in
+      try access.authorizer?.requireList(request.query, in: database, at: readTime, reader.snapshot)
       let sampler = try PartitionSampler(
-        query, cutsMax: cutsMax, reader.snapshot, at: moment.readTime.microseconds)
+        query, cutsMax: cutsMax, reader.snapshot, at: readTime.timestamp.microseconds)
       return PartitionQueryCursor(
-        database, sampler, readTime: moment.readTime, first: first,
+        database, sampler, readTime: readTime.timestamp, first: first,
         pageSize: request.pageSize == 0 ? cutsMax : request.pageSize, binding)
     }
   }

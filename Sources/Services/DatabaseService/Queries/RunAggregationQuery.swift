@@ -105,19 +105,19 @@ extension FirestoreService {
     return try database.opening(request.newTransaction) {
       try beginTransaction($0, in: id, as: caller)
     } _: { opened in
-      try database.read(opened.map(ConsistencySelector.transaction) ?? request.consistency) { reader, moment in
-        try access.authorizer?.allowList(request.query, in: database, at: moment, reader.snapshot)
+      try database.read(opened.map(ConsistencySelector.transaction) ?? request.consistency) { reader, readTime in
+        try access.authorizer?.requireList(request.query, in: database, at: readTime, reader.snapshot)
         try checkIndexes(of: resolved, aggregated: fields, database, &reader)
-        if let transaction = moment.transaction {
+        if let transaction = readTime.transaction {
           database.transactions.note(resolved, aggregated: fields, in: transaction)
         }
         let execution = try AggregationExecution(
-          aggregations, over: resolved, reader.snapshot, at: moment.readTime.microseconds,
+          aggregations, over: resolved, reader.snapshot, at: readTime.timestamp.microseconds,
           PlanOptions(indexes: try database.indexes(&reader)))
         counters.add(to: .aggregations)
         return RunAggregationQueryCursor(
           database, aggregations.map(\.alias), execution, request.explain,
-          AggregationOutcome(values: [], transaction: opened, readTime: moment.readTime))
+          AggregationOutcome(values: [], transaction: opened, readTime: readTime.timestamp))
       }
     }
   }

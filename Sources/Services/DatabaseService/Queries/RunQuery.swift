@@ -100,15 +100,15 @@ extension FirestoreService {
     return try database.opening(request.newTransaction) {
       try beginTransaction($0, in: id, as: caller)
     } _: { opened in
-      try database.read(opened.map(ConsistencySelector.transaction) ?? request.consistency) { reader, moment in
-        try access.authorizer?.allowList(request.query, in: database, at: moment, reader.snapshot)
+      try database.read(opened.map(ConsistencySelector.transaction) ?? request.consistency) { reader, readTime in
+        try access.authorizer?.requireList(request.query, in: database, at: readTime, reader.snapshot)
         try checkIndexes(of: resolved, database, &reader)
         let options = PlanOptions(indexes: try database.indexes(&reader))
-        let results = try resolved.results(reader.snapshot, at: moment.readTime.microseconds, options)
-        let noted = moment.transaction.flatMap { database.transactions.note(resolved, in: $0) }
+        let results = try resolved.results(reader.snapshot, at: readTime.timestamp.microseconds, options)
+        let noted = readTime.transaction.flatMap { database.transactions.note(resolved, in: $0) }
         counters.add(to: .queries)
         return RunQueryCursor(
-          counters, database, results, request.explain, transaction: opened, readTime: moment.readTime, noted: noted)
+          counters, database, results, request.explain, transaction: opened, readTime: readTime.timestamp, noted: noted)
       }
     }
   }

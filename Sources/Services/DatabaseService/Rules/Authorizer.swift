@@ -11,65 +11,65 @@ struct Authorizer: Sendable {
   let auth: RulesAuth?
   /// Whether denials include the reasons.
   let explains: Bool
-  /// The way in which queries are authorized.
-  let proofs: ProofMode
+  /// How strictly a query's filter must imply the rules.
+  let proofMode: ProofMode
   let evaluations: RulesEvaluationPool
 
   /// Authorizes a get of one document, which may not exist, by the state at the time of the read. Cost: no
   /// allocation for rules without lookups.
   /// - Throws: `PERMISSION_DENIED` if the rules deny it.
-  func allowGet(
-    _ key: DocumentKey, _ document: StoredDocument?, in database: DocumentDatabase, at moment: ReadTime,
+  func requireGet(
+    _ key: DocumentKey, _ document: StoredDocument?, in database: DocumentDatabase, at readTime: ReadTime,
     _ snapshot: any KeyValueSnapshot
   ) throws {
-    try withEvaluation(snapshot, moment) { evaluation in
-      try evaluation.allowGet(
-        key, document, by: self, in: database, isInTransaction: moment.isInTransaction)
+    try withEvaluation(snapshot, readTime) { evaluation in
+      try evaluation.requireGet(
+        key, document, by: self, in: database, isInTransaction: readTime.isInTransaction)
     }
   }
 
   /// Authorizes gets of several documents, which share their lookups.
   /// - Throws: `PERMISSION_DENIED` if the rules deny one of them.
-  func allowGets(
-    _ keys: [DocumentKey], in database: DocumentDatabase, at moment: ReadTime, _ reader: inout SnapshotReader
+  func requireGets(
+    _ keys: [DocumentKey], in database: DocumentDatabase, at readTime: ReadTime, _ reader: inout SnapshotReader
   ) throws {
-    try withEvaluation(reader.snapshot, moment) { evaluation in
+    try withEvaluation(reader.snapshot, readTime) { evaluation in
       for key in keys {
-        let document = try database.document(key, at: moment, &reader)
-        try evaluation.allowGet(key, document, by: self, in: database, isInTransaction: moment.isInTransaction)
+        let document = try database.document(key, at: readTime, &reader)
+        try evaluation.requireGet(key, document, by: self, in: database, isInTransaction: readTime.isInTransaction)
       }
     }
   }
 
-  /// Authorizes a query by proof, regardless of its results.
+  /// Authorizes a query by proving from its filter that every possible result is allowed.
   /// - Throws: `PERMISSION_DENIED` if the rules deny it.
-  func allowList(
-    _ query: Query, in database: DocumentDatabase, at moment: ReadTime, _ snapshot: any KeyValueSnapshot
+  func requireList(
+    _ query: Query, in database: DocumentDatabase, at readTime: ReadTime, _ snapshot: any KeyValueSnapshot
   ) throws {
     var path = query.parent
     if let id = query.collectionID, !query.includesDescendants { path = path.appending(id) }
     var request = RulesRequest(
       .list, path, database: database.id.database, auth: auth, time: database.now)
     request.query = query
-    request.isInTransaction = moment.isInTransaction
-    try withEvaluation(snapshot, moment) { evaluation in
+    request.isInTransaction = readTime.isInTransaction
+    try withEvaluation(snapshot, readTime) { evaluation in
       if let text = evaluation.denial(of: request, by: self) { throw Status(.permissionDenied, text) }
     }
   }
 
   /// Calls `body` with an evaluation whose lookups read the state at a moment.
   private func withEvaluation(
-    _ snapshot: any KeyValueSnapshot, _ moment: ReadTime, _ body: (RulesEvaluation) throws -> Void
+    _ snapshot: any KeyValueSnapshot, _ readTime: ReadTime, _ body: (RulesEvaluation) throws -> Void
   ) throws {
     let evaluation = evaluations.take()
     defer { evaluations.give(evaluation) }
-    evaluation.documents.begin(snapshot, version: moment.version)
+    evaluation.documents.begin(snapshot, version: readTime.version)
     try body(evaluation)
   }
 }
 
 extension RulesEvaluation {
-  fileprivate func allowGet(
+  fileprivate func requireGet(
     _ key: DocumentKey, _ document: StoredDocument?, by authorizer: Authorizer, in database: DocumentDatabase,
     isInTransaction: Bool
   ) throws {
@@ -96,21 +96,21 @@ extension RulesEvaluation {
 
   /// Evaluates a request and notifies the observer of the rules. Cost: no allocation without an observer.
   func decision(on request: BorrowedRulesRequest, by authorizer: Authorizer) -> Decision {
-    let watcher = authorizer.ruleset.watcher
+    let observer = authorizer.ruleset.observer
     let decision = evaluator.decide(
-      authorizer.ruleset.ruleset, request, lookups: lookups, explaining: watcher == nil ? .none : .trace)
-    watcher?.note(decision)
+      authorizer.ruleset.ruleset, request, lookups: lookups, explaining: observer == nil ? .none : .trace)
+    observer?.note(decision)
     authorizer.evaluations.counters.add(to: decision.isAllowed ? .rulesAllowed : .rulesDenied)
     return decision
   }
 
   /// Evaluates a request and notifies the observer of the rules.
   func decision(on request: RulesRequest, by authorizer: Authorizer) -> Decision {
-    let watcher = authorizer.ruleset.watcher
+    let observer = authorizer.ruleset.observer
     let decision = evaluator.decide(
-      authorizer.ruleset.ruleset, request, lookups: lookups, explaining: watcher == nil ? .none : .trace,
-      mode: authorizer.proofs)
-    watcher?.note(decision)
+      authorizer.ruleset.ruleset, request, lookups: lookups, explaining: observer == nil ? .none : .trace,
+      mode: authorizer.proofMode)
+    observer?.note(decision)
     authorizer.evaluations.counters.add(to: decision.isAllowed ? .rulesAllowed : .rulesDenied)
     return decision
   }
@@ -119,7 +119,7 @@ extension RulesEvaluation {
   func denialText(of request: RulesRequest, by authorizer: Authorizer) -> String {
     guard authorizer.explains else { return Status.permissionDenied.message }
     return evaluator.decide(
-      authorizer.ruleset.ruleset, request, lookups: lookups, explaining: .outcomes, mode: authorizer.proofs
+      authorizer.ruleset.ruleset, request, lookups: lookups, explaining: .outcomes, mode: authorizer.proofMode
     ).denialText(request.method)
   }
 }

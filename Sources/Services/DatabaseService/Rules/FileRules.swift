@@ -36,7 +36,7 @@ package final class FileRules: Sendable {
   package func upload(_ ruleset: Ruleset) { state.withLock { $0.upload = ActiveRuleset(ruleset) } }
 
   /// The active rules, or `nil` if no rules are set.
-  package var inForce: ActiveRuleset? { state.withLock { $0.upload ?? $0.file } }
+  package var active: ActiveRuleset? { state.withLock { $0.upload ?? $0.file } }
 }
 
 /// A request for a file, as rules see it.

@@ -45,15 +45,15 @@ package final class RulesRegistry: Sendable {
   /// Copies the current rules of another registry. Observers of decisions there do not observe those here.
   package init(copying other: RulesRegistry) {
     var copy = other.state.withLock { State(uploads: $0.uploads, files: $0.files) }
-    copy.files = copy.files.mapValues { ActiveRuleset(unwatched: $0) }
+    copy.files = copy.files.mapValues { ActiveRuleset(unobserved: $0) }
     copy.uploads = copy.uploads.mapValues { rules in
-      if case .ruleset(let activeRuleset) = rules { .ruleset(ActiveRuleset(unwatched: activeRuleset)) } else { rules }
+      if case .ruleset(let activeRuleset) = rules { .ruleset(ActiveRuleset(unobserved: activeRuleset)) } else { rules }
     }
     state.withLock { $0 = copy }
   }
 
   /// Returns the active rules of a database. Cost: a short lock.
-  package func inForce(for id: DatabaseID) -> Rules {
+  package func active(for id: DatabaseID) -> Rules {
     state.withLock { state in
       if let found = state.found[id] { return found }
       let file = state.files[id.database] ?? state.files[""]
@@ -91,7 +91,7 @@ package final class RulesRegistry: Sendable {
     case .project(let project): id = DatabaseID(project: project)
     case .database(let database): id = database
     }
-    guard let id, case .ruleset(let activeRuleset) = inForce(for: id) else { return nil }
+    guard let id, case .ruleset(let activeRuleset) = active(for: id) else { return nil }
     return activeRuleset
   }
 
@@ -116,8 +116,8 @@ package protocol DecisionObserver: AnyObject, Sendable {
 /// A ruleset as an object, so that each request retains a single reference.
 package final class ActiveRuleset: Sendable {
   package let ruleset: Ruleset
-  private let isWatched = Atomic(false)
-  private let observer = Mutex<(any DecisionObserver)?>(nil)
+  private let isObserved = Atomic(false)
+  private let currentObserver = Mutex<(any DecisionObserver)?>(nil)
 
   /// Rules that allow nothing, for databases without rules to which unprivileged callers have no access.
   static let grantingNothing =
@@ -143,7 +143,7 @@ package final class ActiveRuleset: Sendable {
   }
 
   /// Copies an active ruleset without its observer. Cost: O(1).
-  init(unwatched other: ActiveRuleset) {
+  init(unobserved other: ActiveRuleset) {
     ruleset = other.ruleset
     readsDocuments = other.readsDocuments
     looksAtChecksums = other.looksAtChecksums
@@ -151,18 +151,18 @@ package final class ActiveRuleset: Sendable {
   }
 
   /// The observer of decisions. Cost without one: the read of a flag. With one, decisions are traced.
-  var watcher: (any DecisionObserver)? {
-    isWatched.load(ordering: .relaxed) ? observer.withLock { $0 } : nil
+  var observer: (any DecisionObserver)? {
+    isObserved.load(ordering: .relaxed) ? currentObserver.withLock { $0 } : nil
   }
 
   /// Returns the observer, which stays until the rules are replaced. Calls `make` if no observer exists yet.
-  package func watcher(_ make: () -> any DecisionObserver) -> any DecisionObserver {
-    observer.withLock { observer in
-      if let observer { return observer }
-      let watcher = make()
-      observer = watcher
-      isWatched.store(true, ordering: .relaxed)
-      return watcher
+  package func observer(_ make: () -> any DecisionObserver) -> any DecisionObserver {
+    currentObserver.withLock { current in
+      if let current { return current }
+      let observer = make()
+      current = observer
+      isObserved.store(true, ordering: .relaxed)
+      return observer
     }
   }
 }

@@ -30,7 +30,7 @@ package final class ChangesStream {
   private let database: DocumentDatabase
   private let hub: WatchHub
   private let watchHubs: WatchHubRegistry
-  private let listener: WatchMailbox
+  private let mailbox: WatchMailbox
   private let incarnation: UInt64
   private var place: Place
   private var isCaughtUpDue = true
@@ -66,10 +66,10 @@ package final class ChangesStream {
     self.database = database
     self.incarnation = incarnation
     watchHubs = service.watchHubs
-    listener = WatchMailbox(name: caller.name, wake: wake)
+    mailbox = WatchMailbox(name: caller.name, wake: wake)
     try Self.check(place.version, database)
     hub = watchHubs.take(database)
-    hub.subscribeToAll(listener)
+    hub.subscribeToAll(mailbox)
   }
 
   deinit { end() }
@@ -78,7 +78,7 @@ package final class ChangesStream {
   package func end() {
     guard !isOver else { return }
     isOver = true
-    hub.close(listener)
+    hub.close(mailbox)
     watchHubs.give(hub)
   }
 
@@ -89,10 +89,10 @@ package final class ChangesStream {
     guard !isOver else { return .waiting }
     // Empty the mailbox before reading the log, so that no commit is missed: events only mean that there may be
     // changes.
-    while let event = listener.take() {
+    while let event = mailbox.take() {
       switch event {
       case .noChange: isCaughtUpDue = true
-      case .lagged: hub.rejoin(listener)
+      case .lagged: hub.rejoin(mailbox)
       case .failed(let error): throw Status(error, database: database.id)
       default: break
       }
@@ -148,7 +148,7 @@ package final class ChangesStream {
 
   private func emitCommit(_ version: Int64, _ emit: (ChangesEvent) throws -> Bool) throws -> Bool {
     place = Place(version: version)
-    listener.noteSentVersion(version)
+    mailbox.noteSentVersion(version)
     return try emit(.commit(token: token, version: Timestamp(uncheckedMicroseconds: version)))
   }
 

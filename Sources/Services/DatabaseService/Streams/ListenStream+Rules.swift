@@ -26,7 +26,7 @@ extension ListenStream {
   func checkCaller() throws {
     guard case .user = caller else { return }
     try caller.checkToken(database.clock)
-    switch service.rules.inForce(for: database.id) {
+    switch service.rules.active(for: database.id) {
     case .ruleset(let ruleset) where authorizer?.ruleset === ruleset: break
     case .none where authorizer == nil || authorizer?.ruleset === ActiveRuleset.grantingNothing: break
     default:
@@ -47,7 +47,7 @@ extension ListenStream {
       do {
         let wasGuarded = target.isGuarded
         let dependencies = try authorize(target)
-        if wasGuarded || target.isGuarded { hub.setGuards(listener, target: number, dependencies.documents) }
+        if wasGuarded || target.isGuarded { hub.setGuards(mailbox, target: number, dependencies.documents) }
       } catch { end(target, because: error) }
     }
   }

@@ -21,7 +21,7 @@ package final class ListenStream {
   let caller: Caller
   let database: DocumentDatabase
   let hub: WatchHub
-  let listener: WatchMailbox
+  let mailbox: WatchMailbox
   /// Authorizes targets; `nil` if everything is allowed.
   var authorizer: Authorizer?
   /// The targets by the client's target ID, and by the hub's number.
@@ -68,7 +68,7 @@ package final class ListenStream {
     database = access.database
     authorizer = access.authorizer
     hub = service.watchHubs.take(access.database)
-    listener = WatchMailbox(name: caller.name, wake: wake)
+    mailbox = WatchMailbox(name: caller.name, wake: wake)
   }
 
   deinit { end() }
@@ -77,7 +77,7 @@ package final class ListenStream {
   package func end() {
     guard !isOver else { return }
     isOver = true
-    hub.close(listener)
+    hub.close(mailbox)
     service.watchHubs.give(hub)
     service.watchHubs.release(operandBytes)
     operandBytes = 0
@@ -106,7 +106,7 @@ package final class ListenStream {
       try checkCaller()
       try add(target)
     }
-    listener.wake()
+    mailbox.wake()
   }
 
   private func add(_ target: ListenTarget) throws {
@@ -145,7 +145,7 @@ package final class ListenStream {
     if case .documents(let keys) = selection { documentsWatched += keys.count }
     targets[id] = target
     numbered[target.number] = target
-    hub.join(listener, target: target.number, selection, guards: dependencies.documents)
+    hub.join(mailbox, target: target.number, selection, guards: dependencies.documents)
   }
 
   /// Reserves memory for the operands of a query, which are kept as long as the target exists.
@@ -205,7 +205,7 @@ package final class ListenStream {
     if case .documents(let keys) = target.selection { documentsWatched -= keys.count }
     operandBytes -= target.operandBytes
     service.watchHubs.release(target.operandBytes)
-    hub.leave(listener, target: target.number)
+    hub.leave(mailbox, target: target.number)
   }
 
   /// Ends a target because of an error.
@@ -224,7 +224,7 @@ package final class ListenStream {
   package func pull(_ emit: (ListenEvent) throws -> Bool) throws -> Progress {
     guard !isOver else { return .waiting }
     try checkCaller()
-    reauthorize(listener.takeReauthorizations())
+    reauthorize(mailbox.takeReauthorizations())
     var left = Self.pullEventsMax
     while true {
       while nextEvent < events.count {
@@ -254,7 +254,7 @@ package final class ListenStream {
       begin(joining.removeFirst())
       return true
     }
-    switch listener.take() {
+    switch mailbox.take() {
     case nil: return false
     case .needsReauthorization(let numbers): reauthorize(numbers)
     case .batch(let batch): work = .batch(batch, BatchPlace())
@@ -266,7 +266,7 @@ package final class ListenStream {
     case .lagged:
       // The targets catch up one by one. Until the last one has done so, the client's state is not consistent.
       for target in targets.values { fallBehind(target) }
-      hub.rejoin(listener)
+      hub.rejoin(mailbox)
     case .failed(let error): throw Status(error, database: database.id)
     }
     return true
@@ -276,7 +276,7 @@ package final class ListenStream {
   private func snapshot(_ version: Int64) {
     shownVersion = max(shownVersion, version)
     guard !targets.values.contains(where: \.isBehind) else { return }
-    listener.noteSentVersion(shownVersion)
+    mailbox.noteSentVersion(shownVersion)
     send(.snapshot(token: token(shownVersion), readTime: Timestamp(uncheckedMicroseconds: shownVersion)))
   }
 
@@ -301,7 +301,7 @@ package final class ListenStream {
       send(.targetReset(target.id))
     }
     let catchUp = CatchUp(
-      database, target.selection, from: origin, to: version, members: join.members, mayName: authorizer == nil,
+      database, target.selection, from: origin, to: version, documents: join.documents, mayName: authorizer == nil,
       expectedCount: target.isCurrent ? nil : target.expectedCount)
     work = .catchUp(catchUp, target)
   }
@@ -371,7 +371,7 @@ package final class ListenStream {
     fallBehind(target)
     target.lastSentVersion = nil
     target.isResetDue = true
-    hub.refresh(listener, target: target.number)
+    hub.refresh(mailbox, target: target.number)
   }
 
   // MARK: Changes

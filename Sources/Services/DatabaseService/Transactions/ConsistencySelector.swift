@@ -21,10 +21,10 @@ package enum TransactionMode: Hashable, Sendable {
 
 /// The moment that a read shows.
 package struct ReadTime {
-  /// The version to read; `nil` if the snapshot shows exactly that version.
+  /// The version to read; `nil` to read the newest version of the snapshot.
   package var version: Int64?
   /// The read time in the response.
-  package var readTime: Timestamp
+  package var timestamp: Timestamp
   /// The read-write transaction that must record what it reads.
   package var transaction: TransactionID?
   /// Whether the read is part of a transaction of either kind.
@@ -38,26 +38,26 @@ extension DocumentDatabase {
     switch consistency {
     case .latest:
       return try read { reader in
-        try body(&reader, ReadTime(readTime: Timestamp(uncheckedMicroseconds: try reader.lastVersion())))
+        try body(&reader, ReadTime(timestamp: Timestamp(uncheckedMicroseconds: try reader.lastVersion())))
       }
     case .readTime(let time):
-      return try read(at: time) { reader, version in try body(&reader, ReadTime(version: version, readTime: time)) }
+      return try read(at: time) { reader, version in try body(&reader, ReadTime(version: version, timestamp: time)) }
     case .transaction(let id):
       let (mode, readVersion) = try transactions.use(id)
       return try read { reader in
         let last = try reader.lastVersion()
         if readVersion < last { try checkReadable(readVersion, &reader) }
-        let moment = ReadTime(
-          version: readVersion < last ? readVersion : nil, readTime: Timestamp(uncheckedMicroseconds: readVersion),
+        let readTime = ReadTime(
+          version: readVersion < last ? readVersion : nil, timestamp: Timestamp(uncheckedMicroseconds: readVersion),
           transaction: mode == .readWrite ? id : nil, isInTransaction: true)
-        return try body(&reader, moment)
+        return try body(&reader, readTime)
       }
     }
   }
 
   /// Returns the document at a moment. Its fields are valid as long as the reader's snapshot.
-  func document(_ key: DocumentKey, at moment: ReadTime, _ reader: inout SnapshotReader) throws -> StoredDocument? {
-    guard let version = moment.version else { return try reader.document(key) }
+  func document(_ key: DocumentKey, at readTime: ReadTime, _ reader: inout SnapshotReader) throws -> StoredDocument? {
+    guard let version = readTime.version else { return try reader.document(key) }
     guard let row = try reader.collection(key.collection) else { return nil }
     return try reader.document(key.id, in: row.number, at: version)
   }

@@ -81,7 +81,7 @@ package struct DeclaredChecksums: Equatable, Sendable {
 
   /// Returns the union of two declarations.
   /// - Throws: ``FilesError/checksumMismatch(kind:declared:found:)`` if they contradict each other.
-  package func and(_ other: DeclaredChecksums) throws(FilesError) -> DeclaredChecksums {
+  package func merged(with other: DeclaredChecksums) throws(FilesError) -> DeclaredChecksums {
     if let crc32c { try Self.compare("CRC32C", other.crc32c, crc32c) }
     if let md5 { try Self.compare("MD5", other.md5, md5) }
     if let sha256 { try Self.compare("SHA-256", other.sha256, sha256) }

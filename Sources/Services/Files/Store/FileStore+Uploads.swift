@@ -5,21 +5,21 @@ import WireFormat
 extension FileStore {
   /// Begins a resumable upload, durably.
   ///
-  /// `starter` identifies the caller: some clients send their credential with the first request only, and the rules
+  /// `initiator` identifies the caller: some clients send their credential with the first request only, and the rules
   /// are evaluated at the last one. It is kept until the upload ends or the server stops; see
-  /// ``starter(ofUpload:)``.
+  /// ``initiator(ofUpload:)``.
   ///
   /// Cost: O(1) besides the commit. If another upload is dropped to make room, one more record is written.
   /// - Throws: ``FilesError/tooManyUploads`` or ``FilesError/tooManyUploadsOfOwner(_:)`` if a limit is reached and
   ///   no upload has been idle for long enough; ``FilesError`` if the write fails.
-  package func beginUpload(_ record: UploadRecord, starter: (any Sendable)? = nil) throws(FilesError) {
+  package func beginUpload(_ record: UploadRecord, initiator: (any Sendable)? = nil) throws(FilesError) {
     try record.attributes.check()
     var record = record
     record.created = now
     let bounds = OpenUploads.Limits(
       all: configuration.uploadsMax, ofOwner: configuration.uploadsOfOwnerMax,
       restedBefore: now - Int64(UploadRecord.restSeconds) * 1_000_000)
-    let victim = try uploads.admit(record.id, record.owner, starter: starter, now: now, bounds)
+    let victim = try uploads.admit(record.id, record.owner, initiator: initiator, now: now, bounds)
     do throws(FilesError) {
       if let victim { try drop([victim]) }
       let incoming = try contents.makeIncoming(record.id)
@@ -35,8 +35,8 @@ extension FileStore {
     }
   }
 
-  /// Returns the `starter` of an active upload, or `nil` if none was given or the server restarted.
-  package func starter(ofUpload id: String) -> (any Sendable)? { uploads.starter(id) }
+  /// Returns the `initiator` of an active upload, or `nil` if none was given or the server restarted.
+  package func initiator(ofUpload id: String) -> (any Sendable)? { uploads.initiator(id) }
 
   /// Returns the stored record of an upload.
   /// - Throws: ``FilesError/noSuchUpload`` if it does not exist or is too old; ``FilesError/storage(_:)`` if the

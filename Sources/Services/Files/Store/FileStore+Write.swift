@@ -92,7 +92,7 @@ extension FileStore {
     return true
   }
 
-  /// Marks contents as no longer arriving, after their objects were written or refused.
+  /// Marks contents as no longer arriving, after their objects were written or rejected.
   private func leave(_ digests: [ContentDigest]) {
     arriving.withLock { arriving in
       for digest in digests {

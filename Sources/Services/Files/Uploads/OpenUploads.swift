@@ -23,7 +23,7 @@ final class OpenUploads: Sendable {
     /// The time of the last use, in microseconds since 1970.
     var used: Int64
     /// The caller that began the upload, as given to `admit`.
-    var starter: (any Sendable)?
+    var initiator: (any Sendable)?
     /// The open upload, while it is idle.
     var open: OpenUpload?
   }
@@ -94,7 +94,7 @@ final class OpenUploads: Sendable {
   /// - Throws: ``FilesError/tooManyUploads`` or ``FilesError/tooManyUploadsOfOwner(_:)`` if a limit is reached and
   ///   no upload has been idle for long enough.
   func admit(
-    _ id: String, _ owner: UploadOwner?, starter: (any Sendable)?, now: Int64, _ bounds: Limits
+    _ id: String, _ owner: UploadOwner?, initiator: (any Sendable)?, now: Int64, _ bounds: Limits
   ) throws(FilesError) -> (id: String, open: OpenUpload?)? {
     let admission = state.withLock { state -> Result<(id: String, open: OpenUpload?)?, FilesError> in
       var victim: String?
@@ -110,7 +110,7 @@ final class OpenUploads: Sendable {
         victim = oldest
       }
       state.add(id, owner, now: now)
-      state.entries[id]?.starter = starter
+      state.entries[id]?.initiator = initiator
       state.busy.insert(id)
       guard let victim else { return .success(nil) }
       state.busy.insert(victim)
@@ -119,8 +119,8 @@ final class OpenUploads: Sendable {
     return try admission.get()
   }
 
-  /// Returns the starter of an upload, or `nil` if none was given.
-  func starter(_ id: String) -> (any Sendable)? { state.withLock { $0.entries[id]?.starter } }
+  /// Returns the initiator of an upload, or `nil` if none was given.
+  func initiator(_ id: String) -> (any Sendable)? { state.withLock { $0.entries[id]?.initiator } }
 
   /// Acquires an upload. `isFree` is `false` if another request has acquired it.
   func begin(_ id: String) -> (isFree: Bool, upload: OpenUpload?) {

@@ -20,7 +20,7 @@ package enum Table: UInt8, CaseIterable, Sendable {
   case fields = 0x14
   /// field number → number of the enclosing field, field name.
   case fieldNames = 0x15
-  /// index number → ``StoredIndex``; number 0 → the whole configuration as declared. See ``IndexRow``.
+  /// index number → ``StoredIndex``; number 0 → the whole configuration as declared. See ``IndexRowWriter``.
   case indexes = 0x16
   /// collection ID, field path → ``FieldSetting``.
   case fieldSettings = 0x17

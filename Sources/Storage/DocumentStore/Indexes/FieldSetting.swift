@@ -97,7 +97,7 @@ struct FieldSetting: Sendable {
   }
 
   var row: [UInt8] {
-    var row = IndexRow()
+    var row = IndexRowWriter()
     row.append(UInt64(state.rawValue))
     row.append(UInt64(entries.rawValue))
     row.append(expires ? 1 : 0)

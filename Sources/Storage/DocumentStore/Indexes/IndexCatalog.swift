@@ -74,7 +74,7 @@ package final class IndexCatalog: Sendable {
   }
 
   static func row(of configuration: IndexConfiguration) -> [UInt8] {
-    var row = IndexRow()
+    var row = IndexRowWriter()
     row.append(UInt64(configuration.indexes.count))
     for index in configuration.indexes { row.append(index) }
     row.append(UInt64(configuration.fields.count))

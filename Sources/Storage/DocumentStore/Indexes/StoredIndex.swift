@@ -47,7 +47,7 @@ package struct StoredIndex: Sendable {
   }
 
   var row: [UInt8] {
-    var row = IndexRow()
+    var row = IndexRowWriter()
     row.append(UInt64(state.rawValue))
     row.append(definition)
     row.append(progress)

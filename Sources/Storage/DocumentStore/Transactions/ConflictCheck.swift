@@ -4,7 +4,7 @@ import KeyValue
 import Matching
 import WireFormat
 
-/// A check whether commits changed anything that a transaction read.
+/// Checks whether commits changed anything that a transaction read.
 ///
 /// Documents read by name must still have the same version. Query results must be the same: every document in the
 /// change log since the transaction's version is matched against each query, as it was then and as it is now.
@@ -29,7 +29,7 @@ struct ConflictCheck {
   private var newKey: [UInt8] = []
 
   /// The most documents that are looked up one by one, which costs less than a search of the log.
-  private static let lookedUpDocumentsMax = 64
+  private static let documentLookupsMax = 64
 
   private init(_ reads: ReadSet, _ snapshot: any KeyValueSnapshot) {
     self.reads = reads
@@ -42,8 +42,9 @@ struct ConflictCheck {
   /// `checked` is a version up to which an earlier check found no conflict, or `nil`. Cost: two lookups per
   /// document read, or one step per change in the log since. Reads with queries always cost one step per change,
   /// plus three lookups per change in a collection that a query covers.
-  /// - Throws: ``CommitError/aborted(conflicting:)`` if a read changed, or the log or the history no longer reaches
-  ///   back far enough; ``CommitError/storage(_:)`` if the engine fails.
+  /// - Throws: ``CommitError/aborted(conflicting:)`` if a read changed, or if reads with queries need the log or the
+  ///   history and it no longer reaches back far enough; ``CommitError/storage(_:)`` if the engine fails. Without
+  ///   queries, a truncated log only means that each document is looked up.
   static func run(
     _ reads: ReadSet, on snapshot: any KeyValueSnapshot, checked: Int64? = nil
   ) throws(CommitError) {
@@ -61,18 +62,19 @@ struct ConflictCheck {
 
   private mutating func outcome(checked: Int64?) throws(StorageError) -> Outcome {
     let from = checked ?? reads.readVersion
-    let isCut = Int64(bitPattern: try reader.meta(.changeLogFrom)) > from
+    let isLogTruncated = Int64(bitPattern: try reader.meta(.changeLogFrom)) > from
     if reads.searchesLog {
-      let isForgotten = Int64(bitPattern: try reader.meta(.historyFrom)) > reads.readVersion
-      if isCut || isForgotten { return .changed(nil) }
+      let isHistoryTruncated = Int64(bitPattern: try reader.meta(.historyFrom)) > reads.readVersion
+      if isLogTruncated || isHistoryTruncated { return .changed(nil) }
     }
-    let looksUp = checked == nil || isCut || reads.documents.count <= Self.lookedUpDocumentsMax
-    if looksUp {
+    let looksUpDocuments = checked == nil || isLogTruncated || reads.documents.count <= Self.documentLookupsMax
+    if looksUpDocuments {
       for (key, version) in reads.documents where try reader.document(key)?.updateVersion ?? 0 != version {
         return .changed(key.path)
       }
     }
-    return reads.searchesLog || !looksUp ? try searchLog(after: from, forDocuments: !looksUp) : .unchanged
+    guard reads.searchesLog || !looksUpDocuments else { return .unchanged }
+    return try searchLog(after: from, forDocuments: !looksUpDocuments)
   }
 
   // MARK: The log
@@ -152,10 +154,9 @@ struct ConflictCheck {
     if let before { was = try ranges[index].place(of: before, at: path, into: &oldKey) }
     var isNow = false
     if let now { isNow = try ranges[index].place(of: now, at: path, into: &newKey) }
-    guard case .values(let fields, let places) = ranges[index].observation, was, isNow, let before, let now else {
-      return isNow || was
-    }
-    if places, oldKey != newKey { return true }
+    guard case .values(let fields, let comparesPositions) = ranges[index].observation, was, isNow, let before, let now
+    else { return isNow || was }
+    if comparesPositions, oldKey != newKey { return true }
     for field in fields {
       // A document in the range has every field that was aggregated.
       guard let old = try before.value(at: field), let new = try now.value(at: field) else { return true }
@@ -166,7 +167,7 @@ struct ConflictCheck {
 
   /// Returns whether a document that does not exist gained its first descendant or lost its last one.
   ///
-  /// A document that exists now or existed then is listed itself, so its own changes decide.
+  /// If the document exists now or existed at the read version, it is a result itself, and `isChanged` compares it.
   private mutating func hasGainedOrLostDescendants(_ key: DocumentKey) throws(StorageError) -> Bool {
     if let row = try reader.collection(key.collection) {
       if try reader.document(key.id, in: row.number) != nil { return false }

@@ -4,7 +4,7 @@ package import Matching
 import Synchronization
 import WireFormat
 
-/// The ID of a client's transaction: 24 bytes that only this database can create.
+/// The ID of a client's transaction: 24 bytes that other databases do not create by accident.
 ///
 /// The layout is: mode (1), the low seven bytes of a counter (7), read version (8), keyed hash (8). The hash
 /// distinguishes an ID that is over from one that never existed, also after a restart, without remembering any.
@@ -30,7 +30,9 @@ package final class TransactionTable: Sendable {
 
   private struct Open {
     var mode: Mode
+    /// Microseconds of `clock`.
     var started: Int64
+    /// Microseconds of `clock`.
     var lastUsed: Int64
     var reads: ReadSet
   }
@@ -48,12 +50,13 @@ package final class TransactionTable: Sendable {
       return open
     }
 
-    mutating func removeAll(where isOver: (Open) -> Bool) {
-      for id in open.filter({ isOver($0.value) }).keys { remove(id) }
+    mutating func removeAll(where shouldRemove: (Open) -> Bool) {
+      for id in open.filter({ shouldRemove($0.value) }).keys { remove(id) }
     }
   }
 
-  /// The memory for the reads of all open transactions, in bytes.
+  /// The maximum memory for the reads of all open transactions, in bytes. If it is exceeded, the transactions idle
+  /// longest end, but never the one that is reading.
   static let bytesMax = 64 << 20
 
   private let seed: UInt64
@@ -106,7 +109,8 @@ package final class TransactionTable: Sendable {
 
   /// Notes the range that determines the result of a query in a read-write transaction.
   ///
-  /// If the query has a `limit`, returns a ``TrackedQuery`` that must be called for each result, otherwise `nil`.
+  /// If the query has a `limit`, returns a ``TrackedQuery`` whose `returned(_:_:)` must be called for each result,
+  /// otherwise `nil`.
   @discardableResult
   package func note(_ range: QueryRange, limit: Int? = nil, in id: TransactionID) -> TrackedQuery? {
     let noted = change(id) { set in set.note(range) }
@@ -126,7 +130,8 @@ package final class TransactionTable: Sendable {
     if let failure { throw failure }
   }
 
-  /// Changes the reads of a read-write transaction. Does nothing if it is over, which its commit will report.
+  /// Changes the reads of a read-write transaction. Does nothing for a read-only transaction, or for one that is
+  /// over. The commit reports the latter.
   @discardableResult
   private func change<R>(_ id: TransactionID, _ body: (inout ReadSet) -> R) -> R? {
     state.withLock { state -> R? in
@@ -185,8 +190,8 @@ package final class TransactionTable: Sendable {
     state.remove(idlest)
   }
 
-  /// Ends the transactions idle longest until an eighth of the memory is free, so that the next call is not soon
-  /// needed.
+  /// Ends the transactions idle longest until an eighth of the memory is free, so that memory is not full again at
+  /// once.
   private static func makeRoomInMemory(_ state: inout State, for id: TransactionID, now: Int64) {
     state.removeAll { isOver($0, now: now) }
     let idlestFirst = state.open.filter { $0.key != id }.sorted { $0.value.lastUsed < $1.value.lastUsed }

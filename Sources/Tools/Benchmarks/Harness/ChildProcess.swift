@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// A program that a benchmark started and owns alone. It is ended by its process id, even if the run fails.
+/// A program that a benchmark started and owns alone. It is ended by its process ID, even if the run fails.
 final class ChildProcess {
   let pid: pid_t
   private(set) var exitStatus: Int32?
@@ -101,7 +101,7 @@ final class ChildProcess {
   }
 }
 
-/// The ids of all running children, so that an interrupted run can end them.
+/// The IDs of all running children, so that an interrupted run can end them.
 enum RunningChildren {
   private static let pids = Lock<Set<pid_t>>([])
 

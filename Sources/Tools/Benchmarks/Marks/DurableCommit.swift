@@ -79,7 +79,7 @@ extension Benchmark {
     return table
   }
 
-  /// A Lua script for `wrk` with random ids like those of client libraries.
+  /// A Lua script for `wrk` with random IDs like those of client libraries.
   private static let randomIDs = """
     math.randomseed(os.time())
     local characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"

@@ -39,7 +39,7 @@ struct HearthListening: ListeningServer {
   }
 }
 
-/// PocketBase's realtime service: a connection gets an id, and a separate request sets its subscriptions.
+/// PocketBase's realtime service: a connection gets an ID, and a separate request sets its subscriptions.
 struct PocketBaseListening: ListeningServer {
   private let pocketBase: PocketBasePeer
   private let record: String
@@ -73,7 +73,7 @@ struct PocketBaseListening: ListeningServer {
     try LoadClient.begin("PATCH", port: pocketBase.port, record, body: #"{"count": \#(number)}"#)
   }
 
-  /// The ids of the connections.
+  /// The IDs of the connections.
   private final class ClientNames {
     private(set) var found: [Int: String] = [:]
     private var texts: [Int: String] = [:]

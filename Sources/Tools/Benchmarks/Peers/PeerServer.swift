@@ -18,7 +18,7 @@ protocol PeerServer: AnyObject {
 protocol DocumentServer: PeerServer {
   /// Stores the document of ``Sample``. Returns the target for reading it.
   func storeSample() throws -> String
-  /// Returns the target and body of a POST that creates a copy of ``Sample`` under an id that the server chooses.
+  /// Returns the target and body of a POST that creates a copy of ``Sample`` under an ID that the server chooses.
   func creation() throws -> (target: String, body: String)
 }
 

@@ -171,7 +171,7 @@ extension JSONMessageDecoder {
       }
     }
     if transforms.isEmpty { throw .model(.emptyTransformList) }
-    // An unset name is the empty name, which is refused.
+    // An unset name is the empty name, which is rejected.
     guard let address else {
       return (try documentName(UnsafeRawBufferPointer(start: nil, count: 0)), transforms)
     }

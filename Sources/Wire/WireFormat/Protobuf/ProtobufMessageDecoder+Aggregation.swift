@@ -71,7 +71,7 @@ extension [Aggregation] {
 }
 
 extension Query {
-  /// Checks the id of the requested collections.
+  /// Checks the ID of the requested collections.
   func checkCollectionID() throws(WireError) {
     guard let id = collectionID else { return }
     if id.utf8.contains(UInt8(ascii: "/")) { throw .model(.slashInCollectionID(id)) }

@@ -8,7 +8,7 @@ package enum DecodedListenRequest: Equatable, Sendable {
   case refused(target: Int32, RefusedTarget)
 }
 
-/// The reason why a target is refused.
+/// The reason why a target is rejected.
 package enum RefusedTarget: Equatable, Sendable {
   /// The target is malformed.
   case invalid(WireError)

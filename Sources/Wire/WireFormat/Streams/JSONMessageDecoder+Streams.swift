@@ -125,7 +125,7 @@ extension JSONMessageDecoder {
   }
 
   private func queryTarget(_ value: JSONValue, _ target: TargetMembers) throws(WireError) -> Query {
-    // An unset name is the empty name, which is refused.
+    // An unset name is the empty name, which is rejected.
     var parent = UnsafeRawBufferPointer(start: nil, count: 0)
     var query: Query?
     var members = try members(of: value, "google.firestore.v1.Target.QueryTarget")

@@ -2,7 +2,7 @@ import DatabaseService
 import WireFormat
 
 /// The format that separates the events of a feed.
-enum FeedFormat: Sendable {
+enum ChangeFeedFormat: Sendable {
   /// One JSON object per line (`application/x-ndjson`).
   case lines
   /// Server-sent events (`text/event-stream`), which a browser's `EventSource` reads.
@@ -20,10 +20,10 @@ enum FeedFormat: Sendable {
 ///
 /// In server-sent events the `id` of an event is its resume token. Browsers send it back as `Last-Event-ID`.
 struct ChangeFeedWriter {
-  let format: FeedFormat
+  let format: ChangeFeedFormat
   private var json = JSONWriter(.compact)
 
-  init(_ format: FeedFormat) { self.format = format }
+  init(_ format: ChangeFeedFormat) { self.format = format }
 
   /// The delay after which browsers reconnect.
   private static let retryLine: StaticString = "retry: 2000\n\n"

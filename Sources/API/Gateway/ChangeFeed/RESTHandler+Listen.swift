@@ -37,7 +37,7 @@ extension RESTHandler {
   }
 
   /// The format that a client asks for.
-  static func feedFormat(_ call: RESTRequest, _ request: borrowing HTTPRequest) -> FeedFormat {
+  static func feedFormat(_ call: RESTRequest, _ request: borrowing HTTPRequest) -> ChangeFeedFormat {
     switch call.parameters.value("alt") {
     case "sse": return .events
     case nil: break

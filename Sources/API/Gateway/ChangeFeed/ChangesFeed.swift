@@ -36,7 +36,7 @@ final class ChangesFeed: ChangeFeedProducer {
     root = database.documentsRootBytes
   }
 
-  func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> FeedProgress {
+  func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> ChangeFeedProgress {
     do {
       let progress = try stream.pull { event in
         try append(event, to: &writer)

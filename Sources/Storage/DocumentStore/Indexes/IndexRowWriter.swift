@@ -3,7 +3,7 @@ import KeyEncoding
 import KeyValue
 
 /// An encoder for rows that describe indexes: a sequence of self-delimiting numbers and texts.
-struct IndexRow {
+struct IndexRowWriter {
   private(set) var bytes: [UInt8] = []
 
   mutating func append(_ number: UInt64) { OrderedCode.append(number: number, to: &bytes) }
@@ -55,7 +55,7 @@ struct IndexRow {
   }
 }
 
-/// A decoder for rows encoded by ``IndexRow``.
+/// A decoder for rows encoded by ``IndexRowWriter``.
 struct IndexRowReader {
   private var bytes: UnsafeRawBufferPointer
 
@@ -127,12 +127,4 @@ struct IndexRowReader {
   mutating func progress() throws(StorageError) -> IndexProgress {
     IndexProgress(documents: try number(), position: try text())
   }
-}
-
-/// The progress of background work on an index or a field.
-struct IndexProgress: Equatable, Sendable {
-  /// The number of documents processed.
-  var documents: UInt64 = 0
-  /// The position to resume from, encoded by the type of work; empty at the start.
-  var position: [UInt8] = []
 }

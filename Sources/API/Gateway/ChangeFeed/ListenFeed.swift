@@ -29,7 +29,7 @@ final class ListenFeed: ChangeFeedProducer {
     }
   }
 
-  func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> FeedProgress {
+  func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> ChangeFeedProgress {
     let progress = try stream.pull { event in
       var token: [UInt8]?
       switch event {

@@ -8,13 +8,13 @@ protocol ChangeFeedProducer: AnyObject {
   /// status.
   var isAdmitted: Bool { get }
   /// Writes events until about `bytesMax` bytes wait in `writer`, or no event is available.
-  func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> FeedProgress
+  func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> ChangeFeedProgress
   /// Releases its resources. It is not used afterwards.
   func end()
 }
 
 /// The progress of a ``ChangeFeedProducer``.
-enum FeedProgress {
+enum ChangeFeedProgress {
   /// More events may be available.
   case more
   /// No event is available until the producer wakes the feed.
@@ -49,7 +49,7 @@ final class ChangeFeedResponse: BodySource {
   private var exchange: Exchange { responder.exchange }
 
   private init(
-    _ responder: Responder, _ format: FeedFormat, _ database: DatabaseID, _ producer: any ChangeFeedProducer,
+    _ responder: Responder, _ format: ChangeFeedFormat, _ database: DatabaseID, _ producer: any ChangeFeedProducer,
     _ waker: Waker
   ) {
     self.responder = responder
@@ -62,11 +62,11 @@ final class ChangeFeedResponse: BodySource {
 
   /// Starts a feed as the response to a request. Call it on the loop's thread.
   ///
-  /// - Parameter open: creates the producer. After ``FeedProgress/waiting`` the producer calls `wake`, on any
+  /// - Parameter open: creates the producer. After ``ChangeFeedProgress/waiting`` the producer calls `wake`, on any
   ///   thread, if an event is available.
   /// - Throws: the errors of `open`.
   static func start(
-    _ responder: Responder, _ format: FeedFormat, of database: DatabaseID,
+    _ responder: Responder, _ format: ChangeFeedFormat, of database: DatabaseID,
     _ open: (_ wake: @escaping @Sendable () -> Void) throws -> any ChangeFeedProducer
   ) throws {
     let waker = Waker()
@@ -150,7 +150,7 @@ final class ChangeFeedResponse: BodySource {
       }
     } catch {
       let status = Status(error, database: database)
-      exchange.tell(status)
+      exchange.logFailure(of: status)
       writer.error(status)
       return finish()
     }
