@@ -16,9 +16,10 @@ import Testing
       "the caller, the client"
     ),
     (
-      "is none", #"(?i)\b(is|are|was|were) none\b|\bnone of (ours|theirs)\b|\b(is|that is) no [A-Z][A-Za-z]+\b"#,
+      "is none", #"(?i)\b(is|are|was|were) none\b|\bnone of (ours|theirs)\b"#,
       "is not, is invalid"
     ),
+    ("is no JSON", #"\b(is|that is) no [A-Z][A-Za-z]+\b"#, "is not valid JSON, is not a JSON object"),
     ("is told", #"(?i)\b(is|are|was|were|be) told\b|\btells? of\b"#, "is sent, is notified, reports"),
     ("goes on", #"(?i)\b(goes?|going|went) on\b"#, "continues, resumes"),
     ("stands in", #"(?i)\bstands? (in|behind|above|below|for|beside)\b"#, "is in, follows, overrides"),
