@@ -40,7 +40,6 @@ import Testing
     let gone = try session.run("get", "users/Zoë")
     #expect(gone.exit == .code(1))
     #expect(gone.output.contains("document users/Zoë does not exist"))
-    #expect(try session.run("get", "users").output == "no documents\n")
     #expect(try session.run("get", "users", "--json").output.isEmpty)
     let update = try session.run("update", "users/Zoë", "a=1")
     #expect(update.exit == .code(1))
