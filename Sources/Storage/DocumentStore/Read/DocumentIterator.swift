@@ -8,7 +8,7 @@ package import KeyValue
 /// replace documents changed since. Memory is bounded. Cost: one step per document and, for an earlier version, one
 /// seek per document with history.
 package struct DocumentIterator {
-  /// Where an iteration starts.
+  /// The start of an iteration.
   package enum Start: Sendable {
     case beginning
     /// At this ID if it exists, otherwise after it.
