@@ -1,3 +1,7 @@
+import IdentityAPI
+import StorageAPI
+import OperationsAPI
+import GatewayCore
 package import Accounts
 package import DatabaseService
 import Dispatch
@@ -72,7 +76,7 @@ public final class Server: Sendable {
     transport.listeningSocket = configuration.listeningSocket
     let counters = TransportCounters(loops: transport.loops)
     transport.counters = counters
-    transport.errorBody = { status, message in HTTPGateway.errorBody(httpStatus: status, message: message) }
+    transport.errorBody = { status, message in ErrorJSON.body(httpStatus: status, message: message) }
     accounts = try Self.openAccounts(configuration, directory)
     let identity = try configuration.accounts.toolkit(accounts)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
@@ -85,7 +89,7 @@ public final class Server: Sendable {
       service, accounts: accounts, identity: identity,
       files: FilesService(store: files, rules: fileRules, project: configuration.project),
       usesTLS: configuration.tls != nil, operations: operations)
-    let listener = OperationsListener(gateway)
+    let listener = OperationsListener(gateway.operations)
     do {
       http = try HTTPServer(configuration: transport, handler: gateway)
       operationsHTTP = try configuration.metricsAddress.map { address throws(TransportError) in
