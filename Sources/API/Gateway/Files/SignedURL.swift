@@ -1,4 +1,5 @@
 import Accounts
+import Basics
 import DocumentModel
 import Files
 import Transport
