@@ -3,6 +3,7 @@ import KeyValue
 import LMDBEngine
 import TestSupport
 import Testing
+import WireFormat
 
 @Suite struct UserStoreTests {
   /// Creates accounts in memory.
@@ -195,7 +196,7 @@ import Testing
     var settings = try users.settings(over: AccountsSettings())
     #expect(settings == AccountsSettings())
     try settings.apply(
-      AccountsJSON(
+      JSONTree(
         parsing: Array(
           #"{"signIn": {"anonymous": {"enabled": false}}, "emailPrivacyConfig": {"enableImprovedEmailPrivacy": false}}"#
             .utf8)))
