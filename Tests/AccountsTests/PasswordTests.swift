@@ -231,19 +231,6 @@ import WireFormat
   func refusesDamagedHashTexts(text: String) {
     #expect(PasswordHash(text: text) == nil)
   }
-
-  @Test func fullQueueRefusesWork() {
-    let queue = BoundedQueue("test", waitingMax: 2)
-    let gate = Mutex(())
-    let done = Atomic<Int>(0)
-    gate.withLock { _ in
-      #expect(queue.run { gate.withLock { _ in _ = done.add(1, ordering: .relaxed) } })
-      #expect(queue.run { done.add(1, ordering: .relaxed) })
-      #expect(!queue.run { done.add(100, ordering: .relaxed) })
-    }
-    while done.load(ordering: .relaxed) < 2 {}
-    #expect(done.load(ordering: .relaxed) == 2)
-  }
 }
 
 @Suite struct SignInThrottleTests {

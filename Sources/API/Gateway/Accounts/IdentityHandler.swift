@@ -1,4 +1,5 @@
 import Accounts
+import Basics
 import DatabaseService
 import Transport
 import WireFormat
@@ -144,7 +145,7 @@ final class IdentityHandler: Sendable {
       .object(parameters.all.map { JSONTree.Member(name: $0.name, value: JSONTree(.string($0.value))) }))
   }
 
-  private func queue(for call: IdentityRoute.Call, _ fields: JSONTree) -> BoundedQueue {
+  private func queue(for call: IdentityRoute.Call, _ fields: JSONTree) -> BoundedWorkers {
     switch call {
     case .batchCreate, .batchDelete, .batchGet, .query: toolkit.batchQueue
     case .signInWithPassword: toolkit.passwordQueue

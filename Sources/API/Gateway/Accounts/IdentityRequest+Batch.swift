@@ -1,4 +1,5 @@
 import Accounts
+import Basics
 import Dispatch
 import DocumentModel
 import Synchronization

@@ -1,5 +1,4 @@
 import DatabaseService
-import Dispatch
 import DocumentModel
 import DocumentStore
 import Files
@@ -112,7 +111,7 @@ final class EmulatorHandler: Sendable {
       let base = try request.body.isEmpty ? nil : FirestoreService.indexConfiguration(Array(request.body))
       // Thousands of query shapes are too much work for the loop's thread.
       let service = service
-      DispatchQueue.global(qos: .utility).async {
+      responder.work {
         let outcome = Result { try service.suggestIndexes(base, in: target.database, as: caller) }
           .mapError { Status($0, database: target.database) }
         Self.send(outcome, responder) { suggestions, json in

@@ -1,5 +1,4 @@
 import DatabaseService
-import Dispatch
 import DocumentModel
 import RulesEngine
 import RulesTesting
@@ -62,7 +61,7 @@ struct RulesHandler: Sendable {
       throw Self.noRules
     }
     // The report of a long ruleset takes too long for the loop.
-    DispatchQueue.global(qos: .utility).async {
+    responder.work {
       let coverage = watched.coverage
       if asPage {
         let page = Array(Coverage.html([coverage]).utf8)
@@ -92,7 +91,7 @@ struct RulesHandler: Sendable {
       }
       guard let upload else { throw Status(.invalidArgument, "The body must be {\"rules\": {\"files\": […]}}.") }
       // Compiling a ruleset of some hundred kilobytes would delay the loop's other requests.
-      DispatchQueue.global(qos: .userInitiated).async { load(upload, at: place, responder) }
+      responder.work { load(upload, at: place, responder) }
     case .get:
       guard let activeRuleset = service.rules.activeRuleset(place) else { throw Self.noRules }
       var json = JSONWriter(.pretty)

@@ -1,6 +1,5 @@
 import Accounts
 import DatabaseService
-import Dispatch
 import DocumentModel
 import Transport
 import WireFormat
@@ -101,7 +100,7 @@ final class KeysHandler: Sendable {
     let keys = accounts.signingKeys
     // Verifiers cache the response, so create the first key before the first list is sent.
     guard accounts.mode == .production, keys.published(purpose).isEmpty else { return Self.send(text(keys), responder) }
-    DispatchQueue.global(qos: .userInitiated).async {
+    responder.work {
       let outcome = Result { () throws(TokenError) in try keys.current(purpose) }
       responder.onLoop {
         switch outcome {
@@ -219,7 +218,7 @@ final class KeysHandler: Sendable {
   /// Computes a response on another thread: creating a key takes a tenth of a second, and a write waits for a disk
   /// sync. Responds with 404 if the result is `nil`.
   private static func work(_ responder: Responder, _ body: @escaping @Sendable () throws(TokenError) -> [UInt8]?) {
-    DispatchQueue.global(qos: .userInitiated).async {
+    responder.work {
       let outcome = Result { () throws(TokenError) in try body() }
       responder.onLoop {
         switch outcome {

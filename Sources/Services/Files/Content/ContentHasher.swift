@@ -1,3 +1,4 @@
+import Basics
 import Digests
 import Dispatch
 import Synchronization
@@ -12,9 +13,10 @@ package final class ContentHasher {
   package private(set) var size = 0
 
   /// For pieces of at least this size, another thread computes the MD5, which takes as long as the other checksums
-  /// together.
+  /// together, unless all of these threads are busy.
   private static let besideBytesMin = 128 << 10
-  private static let workers = DispatchQueue(label: "hearth.md5", qos: .userInitiated, attributes: .concurrent)
+  private static let workers = BoundedWorkers(
+    "md5", threads: WorkerLimits.processors, unfinishedMax: WorkerLimits.processors)
 
   /// Creates a hasher of empty content.
   package init() {}
@@ -25,16 +27,20 @@ package final class ContentHasher {
   /// Processes the next bytes. Keeps at most the bytes of one call, until the other thread has processed them.
   package func update(_ bytes: [UInt8]) {
     underWay.wait()
-    if bytes.count >= Self.besideBytesMin {
-      underWay.enter()
-      Self.workers.async { [md5, underWay] in
-        md5.update(bytes)
-        underWay.leave()
-      }
-    } else {
-      md5.update(bytes)
-    }
+    let isBeside = bytes.count >= Self.besideBytesMin && updateBeside(bytes)
+    if !isBeside { md5.update(bytes) }
     bytes.withUnsafeBytes { updateOthers($0) }
+  }
+
+  /// Computes the MD5 on another thread. Returns `false` if none is free.
+  private func updateBeside(_ bytes: [UInt8]) -> Bool {
+    underWay.enter()
+    let isTaken = Self.workers.run { [md5, underWay] in
+      md5.update(bytes)
+      underWay.leave()
+    }
+    if !isTaken { underWay.leave() }
+    return isTaken
   }
 
   private func updateOthers(_ bytes: UnsafeRawBufferPointer) {
