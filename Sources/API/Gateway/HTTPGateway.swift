@@ -1,5 +1,6 @@
 package import Accounts
 package import DatabaseService
+import DocumentModel
 package import Transport
 
 /// The entry point of HTTP requests. It selects a handler by the first part of the path.
@@ -39,14 +40,10 @@ package final class HTTPGateway: RequestHandler {
     usesTLS: Bool = false,
     operations: OperationsService
   ) {
-    verifier =
-      switch accounts.mode {
-      case .emulator: EmulatorTokens(accounts)
-      case .production: AccountTokens(accounts)
-      }
+    verifier = accounts.mode.acceptsUnsignedTokens ? EmulatorTokens(accounts) : AccountTokens(accounts)
     let authenticator = Authenticator(verifier: verifier)
     self.authenticator = authenticator
-    isOpen = service.defaultAccess == .everybody
+    isOpen = service.mode.admitsCallersWithoutRules
     keys = KeysHandler(accounts, authenticator)
     self.identity = IdentityHandler(identity, authenticator)
     rest = RESTHandler(service, authenticator)

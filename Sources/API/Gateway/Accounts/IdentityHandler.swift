@@ -1,6 +1,7 @@
 import Accounts
 import Basics
 import DatabaseService
+import DocumentModel
 import Transport
 import WireFormat
 

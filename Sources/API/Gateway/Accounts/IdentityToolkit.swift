@@ -1,5 +1,6 @@
 package import Accounts
 import Basics
+import DocumentModel
 import Synchronization
 
 /// The state that requests to the Identity Toolkit API share: the accounts, the password hasher and the throttle.

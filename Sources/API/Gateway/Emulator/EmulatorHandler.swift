@@ -40,7 +40,7 @@ final class EmulatorHandler: Sendable {
   /// Handles a request for a path after `/emulator/v1/`.
   func handleEmulator(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ responder: Responder) {
     respond(responder) {
-      guard service.defaultAccess == .everybody else {
+      guard service.mode == .emulator else {
         throw Status(.permissionDenied, "Missing or insufficient permissions.")
       }
       if let (verb, place) = RulesHandler.target(path) { return try rules.handle(verb, place, request, responder) }
