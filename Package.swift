@@ -114,9 +114,8 @@ let package = Package(
     library(
       "Gateway", in: "API",
       [
-        "Transport", "Accounts", "Files", "DatabaseService", "RulesTesting", "RulesEngine", "Watch", "QueryEngine",
-        "DocumentStore",
-        "WireFormat", "DocumentModel", "Basics",
+        "Transport", "Accounts", "Files", "DatabaseService", "RulesTesting", "RulesEngine", "Watch", "WireFormat",
+        "DocumentModel", "Basics",
       ]),
     library(
       "HearthServer", in: "Server",

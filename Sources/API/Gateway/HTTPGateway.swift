@@ -29,7 +29,7 @@ package final class HTTPGateway: RequestHandler {
   private let verifier: any TokenVerifier
   let operations: OperationsHandler
   private let authenticator: Authenticator
-  private let isOpen: Bool
+  private let service: FirestoreService
 
   /// Creates a gateway for a service, its accounts and, if given, its files.
   ///
@@ -46,7 +46,7 @@ package final class HTTPGateway: RequestHandler {
       }
     let authenticator = Authenticator(verifier: verifier)
     self.authenticator = authenticator
-    isOpen = service.defaultAccess == .everybody
+    self.service = service
     keys = KeysHandler(accounts, authenticator)
     self.identity = IdentityHandler(identity, authenticator)
     rest = RESTHandler(service, authenticator)
@@ -105,7 +105,7 @@ package final class HTTPGateway: RequestHandler {
       exchange.setKind(.files)
       files.handle(route, rest, parameters, request, exchange)
     } else if let call = OperationsHandler.call(path) {
-      operations.handle(call, request, exchange, isTrusted: isAdmitted)
+      operations.handle(call, request, exchange, administrator: administrator)
     } else if path.elementsEqual("/".utf8), request.method == .get || request.method == .head {
       exchange.setKind(.operations)
       responder.sendText(200, "Ok\n")
@@ -118,11 +118,10 @@ package final class HTTPGateway: RequestHandler {
     }
   }
 
-  /// Whether the caller is an administrator, or the server admits every caller.
-  private func isAdmitted(_ request: borrowing HTTPRequest) -> Bool {
-    guard let caller = try? authenticator.caller(of: request) else { return false }
-    if case .admin = caller { return true }
-    return isOpen
+  /// Returns the proof that the caller may administer the server, or `nil` if it may not.
+  private func administrator(_ request: borrowing HTTPRequest) -> Administrator? {
+    guard let caller = try? authenticator.caller(of: request) else { return nil }
+    return try? service.administrator(caller)
   }
 
   /// Opens the body of a file upload or of a bidirectional gRPC stream, which is read piece by piece.

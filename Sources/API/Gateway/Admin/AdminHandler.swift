@@ -1,7 +1,5 @@
 import DatabaseService
 import DocumentModel
-import DocumentStore
-import QueryEngine
 import Transport
 import WireFormat
 
@@ -74,7 +72,7 @@ extension JSONWriter {
       }
     append(
       name: "\(database.name)/collectionGroups/\(definition.collectionID)/indexes/\(index.number)", definition.scope,
-      definition.completeFields, state: state)
+      index.completeFields, state: state)
   }
 
   /// Appends a Field.

@@ -1,7 +1,6 @@
 import DatabaseService
 import Dispatch
 import DocumentModel
-import DocumentStore
 import Files
 import Transport
 import WireFormat
@@ -41,13 +40,13 @@ final class EmulatorHandler: Sendable {
   /// Handles a request for a path after `/emulator/v1/`.
   func handleEmulator(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ responder: Responder) {
     respond(responder) {
-      guard service.defaultAccess == .everybody else {
-        throw Status(.permissionDenied, "Missing or insufficient permissions.")
+      let administrator = try service.administrator(.user(nil))
+      if let (verb, place) = RulesHandler.target(path) {
+        return try rules.handle(verb, place, request, responder, as: administrator)
       }
-      if let (verb, place) = RulesHandler.target(path) { return try rules.handle(verb, place, request, responder) }
       guard let target = try RESTRoute(path, of: request.method), target.segmentCount == 0, request.method == .delete
       else { return responder.sendText(404, "Not Found\n") }
-      try service.clear(target.database, as: .admin) { result in
+      try service.clear(target.database, as: administrator) { result in
         Self.send(result, responder) { _, _ in }
       }
     }
@@ -61,7 +60,7 @@ final class EmulatorHandler: Sendable {
     respond(responder) {
       let caller = try authenticator.caller(of: request)
       if path.elementsEqual("stats".utf8), request.method == .get {
-        return try service.statistics(as: caller) { [files] result in
+        return try service.statistics(as: service.administrator(caller)) { [files] result in
           // This closure does not run on the loop, so it may count files.
           let files = try? files?.opened?.statistics()
           Self.send(result, responder) { databases, json in
@@ -71,7 +70,9 @@ final class EmulatorHandler: Sendable {
         }
       }
       if path.elementsEqual("listeners".utf8), request.method == .get {
-        return try service.listeners(as: caller) { Self.send(.success($0), responder, Self.append) }
+        return try service.listeners(as: service.administrator(caller)) {
+          Self.send(.success($0), responder, Self.append)
+        }
       }
       if let target = try DatabaseRoute(path) { return try handleIndexes(target, request, responder, as: caller) }
       guard let target = try RESTRoute(path, of: request.method), target.segmentCount > 0, request.method == .delete

@@ -47,17 +47,21 @@ struct RulesHandler: Sendable {
   ///
   /// - Throws: ``Status`` or ``WireError`` if the request is malformed, or no rules exist.
   func handle(
-    _ verb: Verb, _ place: RulesRegistry.Place, _ request: borrowing HTTPRequest, _ responder: Responder
+    _ verb: Verb, _ place: RulesRegistry.Place, _ request: borrowing HTTPRequest, _ responder: Responder,
+    as administrator: Administrator
   ) throws {
+    let rules = service.rules(as: administrator)
     switch (verb, request.method) {
-    case (.securityRules, _): try handleRules(place, request, responder)
-    case (_, .get): try handleCoverage(asPage: verb == .ruleCoveragePage, place, responder)
+    case (.securityRules, _): try handleRules(rules, place, request, responder)
+    case (_, .get): try handleCoverage(rules, asPage: verb == .ruleCoveragePage, place, responder)
     default: responder.sendText(404, "Not Found\n")
     }
   }
 
-  private func handleCoverage(asPage: Bool, _ place: RulesRegistry.Place, _ responder: Responder) throws {
-    guard let activeRuleset = service.rules.activeRuleset(place), let watched = CoverageObserver.of(activeRuleset)
+  private func handleCoverage(
+    _ rules: RulesRegistry, asPage: Bool, _ place: RulesRegistry.Place, _ responder: Responder
+  ) throws {
+    guard let activeRuleset = rules.activeRuleset(place), let watched = CoverageObserver.of(activeRuleset)
     else {
       throw Self.noRules
     }
@@ -82,9 +86,9 @@ struct RulesHandler: Sendable {
 
   private static let noRules = Status(.notFound, "This project or database has no rules.")
 
-  private func handleRules(_ place: RulesRegistry.Place, _ request: borrowing HTTPRequest, _ responder: Responder)
-    throws
-  {
+  private func handleRules(
+    _ rules: RulesRegistry, _ place: RulesRegistry.Place, _ request: borrowing HTTPRequest, _ responder: Responder
+  ) throws {
     switch request.method {
     case .put:
       let upload = try JSONDocument().withParsed(request.body, isPadded: true) { (root) throws(WireError) in
@@ -92,9 +96,9 @@ struct RulesHandler: Sendable {
       }
       guard let upload else { throw Status(.invalidArgument, "The body must be {\"rules\": {\"files\": […]}}.") }
       // Compiling a ruleset of some hundred kilobytes would delay the loop's other requests.
-      DispatchQueue.global(qos: .userInitiated).async { load(upload, at: place, responder) }
+      DispatchQueue.global(qos: .userInitiated).async { load(upload, into: rules, at: place, responder) }
     case .get:
-      guard let activeRuleset = service.rules.activeRuleset(place) else { throw Self.noRules }
+      guard let activeRuleset = rules.activeRuleset(place) else { throw Self.noRules }
       var json = JSONWriter(.pretty)
       json.beginObject()
       json.key("rules")
@@ -105,20 +109,22 @@ struct RulesHandler: Sendable {
     }
   }
 
-  private func load(_ upload: RulesUpload, at place: RulesRegistry.Place, _ responder: Responder) {
+  private func load(
+    _ upload: RulesUpload, into rules: RulesRegistry, at place: RulesRegistry.Place, _ responder: Responder
+  ) {
     let diagnostics: [Diagnostic]
     do throws(RulesetError) {
       let ruleset = try Ruleset(compiling: upload.text)
       let activeRuleset = ActiveRuleset(ruleset)
       _ = CoverageObserver.of(activeRuleset)
-      service.rules.upload(activeRuleset, to: place)
+      rules.upload(activeRuleset, to: place)
       diagnostics = ruleset.diagnostics
     } catch {
       let text = "Error compiling rules:\n" + error.summary
       guard upload.ignoresErrors else {
         return responder.onLoop { responder.sendError(Status(.invalidArgument, text)) }
       }
-      service.rules.uploadBroken(text, to: place)
+      rules.uploadBroken(text, to: place)
       diagnostics = error.diagnostics
     }
     responder.onLoop {

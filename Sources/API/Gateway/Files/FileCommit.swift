@@ -1,6 +1,5 @@
 import DatabaseService
 package import DocumentModel
-import DocumentStore
 import Files
 import WireFormat
 

@@ -83,7 +83,7 @@ final class KeysHandler: Sendable {
       case .discovery: try sendDiscovery(request, responder)
       case .token: exchangeAssertion(request, responder)
       case .serviceKeys, .serviceKey, .rotate, .idToken:
-        guard case .admin = try authenticator.caller(of: request) else {
+        guard try authenticator.caller(of: request).isAdmin else {
           throw Status(.permissionDenied, "Missing or insufficient permissions.")
         }
         try control(call, request, responder)

@@ -1,4 +1,4 @@
-import DatabaseService
+package import DatabaseService
 import Dispatch
 import Synchronization
 package import Transport
@@ -39,9 +39,10 @@ final class OperationsHandler: Sendable {
     return path.elementsEqual("/metrics".utf8) ? .metrics : nil
   }
 
-  /// Handles a request. `isTrusted` decides whether its caller may see details.
+  /// Handles a request. `administrator` decides whether its caller may see details.
   func handle(
-    _ call: Call, _ request: borrowing HTTPRequest, _ exchange: Exchange, isTrusted: (borrowing HTTPRequest) -> Bool
+    _ call: Call, _ request: borrowing HTTPRequest, _ exchange: Exchange,
+    administrator: (borrowing HTTPRequest) -> Administrator?
   ) {
     exchange.setKind(.operations)
     guard request.method == .get || request.method == .head else {
@@ -50,14 +51,14 @@ final class OperationsHandler: Sendable {
     switch call {
     case .health: Self.send(200, Self.plain, Array("ok\n".utf8), exchange)
     case .readiness:
-      guard isTrusted(request) else { return sendReadiness(exchange) }
+      guard administrator(request) != nil else { return sendReadiness(exchange) }
       work(trusted, exchange) { [operations] in Self.readiness(operations.unready()) }
     case .metrics:
-      guard isTrusted(request) else {
+      guard let administrator = administrator(request) else {
         let status = Status(.permissionDenied, "Metrics require an administrator's token, or --metrics-address.")
         return Self.send(403, Self.json, ErrorJSON.encode(status, httpStatus: 403), exchange)
       }
-      work(trusted, exchange) { [metrics] in (200, Self.metricsText, metrics.text()) }
+      work(trusted, exchange) { [metrics] in (200, Self.metricsText, metrics.text(as: administrator)) }
     }
   }
 
@@ -166,9 +167,13 @@ private final class OperationsQueue: Sendable {
 /// Serves operators on a separate address, whose callers are all trusted.
 package final class OperationsListener: RequestHandler {
   private let operations: OperationsHandler
+  private let administrator: Administrator?
 
-  /// Creates a listener that responds as a gateway does to its administrators.
-  package init(_ gateway: HTTPGateway) { operations = gateway.operations }
+  /// Creates a listener that responds to every caller as a gateway does to an administrator.
+  package init(_ gateway: HTTPGateway, as administrator: Administrator?) {
+    operations = gateway.operations
+    self.administrator = administrator
+  }
 
   /// Handles a request.
   package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
@@ -176,6 +181,6 @@ package final class OperationsListener: RequestHandler {
     guard let call = OperationsHandler.call(path) else {
       return Responder(exchange, request).sendText(404, "Not Found\n")
     }
-    operations.handle(call, request, exchange) { _ in true }
+    operations.handle(call, request, exchange) { _ in administrator }
   }
 }
