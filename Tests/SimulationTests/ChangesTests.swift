@@ -118,6 +118,14 @@ import WireFormat
     #expect(code { try client.pull() } == .outOfRange)
   }
 
+  @Test func aRevokedKeyEndsTheFeed() throws {
+    let revocationCheck = SteppedRevocationCheck()
+    let client = try Client(service, as: .administrator(revocationCheck: revocationCheck))
+    try client.pull()
+    revocationCheck.object("its key is revoked")
+    #expect(code { try client.pull() } == .unauthenticated)
+  }
+
   @Test func aTrimmedTokenIsRefused() throws {
     let client = try Client(service)
     try client.pull()

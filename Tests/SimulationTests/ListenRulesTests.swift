@@ -199,6 +199,22 @@ import Watch
     #expect(client.takeEvents().isEmpty)
   }
 
+  @Test func aRevokedKeyEndsTheStreamOfAnAdministrator() throws {
+    let revocationCheck = SteppedRevocationCheck()
+    let client = try ListeningClient(service, as: .administrator(revocationCheck: revocationCheck))
+    try client.add(2, .query(Query(collectionID: "notes")))
+    _ = try events(client)
+    service.time.advance(seconds: 7200)
+    try service.commit([.set("notes/a", ("owner", "ann"), ("n", 1))])
+    #expect(try !events(client).isEmpty)
+    revocationCheck.object("its key is revoked")
+    try service.commit([.set("notes/a", ("owner", "ann"), ("n", 2))])
+    #expect(throws: Status(.unauthenticated, "The token of this stream is no longer valid: its key is revoked.")) {
+      try client.settle()
+    }
+    #expect(client.takeEvents().isEmpty)
+  }
+
   @Test func unauthenticatedCallersSeeOpenDocuments() throws {
     let client = try client(nil)
     try client.add(2, .query(Query(collectionID: "open")))

@@ -78,14 +78,14 @@ package enum FileDenial: Error {
   case denied(RulesMethod)
 }
 
-/// What one caller may do with files. No case is a default: each decision has to handle both.
+/// The operations on files that are open to one caller. No case is a default: each decision has to handle both.
 package enum FilesAccess: Sendable {
   /// No rules apply: the caller is an administrator.
   case unrestricted
   /// Rules decide about each operation.
   case restricted(FileAuthorizer)
 
-  /// Returns what a caller may do. `firestore.get()` in rules reads one snapshot of `database`, regardless of the
+  /// Determines the access of a caller. `firestore.get()` in rules reads one snapshot of `database`, regardless of the
   /// number of lookups. Lookups fail if that database does not exist.
   /// - Throws: ``FileDenial/withoutRules`` if no rules are loaded and the caller is not an administrator.
   package init(
