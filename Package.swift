@@ -112,17 +112,38 @@ let package = Package(
     // HTTP and the APIs.
     library("Transport", in: "HTTP", ["Basics", "CUV", "CHTTPParser", "CNGHTTP2", "COpenSSL", "CZlib"]),
     library(
+      "GatewayCore", in: "API",
+      ["Transport", "Accounts", "DatabaseService", "RulesEngine", "WireFormat", "DocumentModel"]),
+    library(
+      "FirestoreAPI", in: "API",
+      [
+        "GatewayCore", "Transport", "DatabaseService", "RulesTesting", "RulesEngine", "Watch", "Files", "WireFormat",
+        "DocumentModel", "Basics",
+      ]),
+    library(
+      "IdentityAPI", in: "API",
+      ["GatewayCore", "Transport", "Accounts", "DatabaseService", "WireFormat", "DocumentModel"]),
+    library(
+      "StorageAPI", in: "API",
+      [
+        "GatewayCore", "Transport", "Accounts", "Files", "DatabaseService", "RulesEngine", "WireFormat",
+        "DocumentModel",
+      ]),
+    library(
+      "OperationsAPI", in: "API",
+      ["GatewayCore", "Transport", "Accounts", "DatabaseService", "WireFormat", "DocumentModel", "Basics"]),
+    library(
       "Gateway", in: "API",
       [
-        "Transport", "Accounts", "Files", "DatabaseService", "RulesTesting", "RulesEngine", "Watch", "WireFormat",
-        "DocumentModel", "Basics",
+        "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "GatewayCore", "Transport", "Accounts", "Files",
+        "DatabaseService",
       ]),
     library(
       "HearthServer", in: "Server",
       [
-        "Gateway", "Transport", "Accounts", "Files", "DatabaseService", "RulesEngine", "DocumentStore", "LMDBEngine",
-        "KeyValue",
-        "FixtureTree", "WireFormat", "DocumentModel",
+        "Gateway", "GatewayCore", "IdentityAPI", "StorageAPI", "OperationsAPI", "Transport", "Accounts", "Files",
+        "DatabaseService", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue", "FixtureTree", "WireFormat",
+        "DocumentModel",
       ]),
 
     // For apps: a client without dependencies, and a server inside the process of a test.
@@ -189,7 +210,8 @@ let package = Package(
     tests(
       "GatewayTests",
       [
-        "HearthServer", "Gateway", "Accounts", "Files", "Transport", "CNGHTTP2", "DatabaseService", "Watch",
+        "HearthServer", "Gateway", "GatewayCore", "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI",
+        "Accounts", "Files", "Transport", "CNGHTTP2", "DatabaseService", "Watch",
         "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "TestSupport",
       ]),
     tests(

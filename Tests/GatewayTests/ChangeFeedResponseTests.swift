@@ -7,7 +7,8 @@ import TestSupport
 import Testing
 import WireFormat
 
-@testable import Gateway
+@testable import FirestoreAPI
+@testable import GatewayCore
 @testable import Transport
 
 /// Feeds over real sockets, with events that the tests produce.
@@ -105,7 +106,7 @@ import WireFormat
       configuration.port = 0
       configuration.loops = loops
       configuration.clock = clock
-      configuration.errorBody = HTTPGateway.errorBody
+      configuration.errorBody = ErrorJSON.body
       server = try HTTPServer(configuration: configuration, handler: Handler(source))
       port = UInt16(try server.start().port)
     }

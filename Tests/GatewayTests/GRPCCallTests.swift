@@ -5,7 +5,8 @@ import Synchronization
 import Testing
 import WireFormat
 
-@testable import Gateway
+@testable import FirestoreAPI
+@testable import GatewayCore
 @testable import Transport
 
 /// Deadlines and cancellation over a connection, for work that would never end by itself.

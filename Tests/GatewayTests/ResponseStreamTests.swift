@@ -3,7 +3,8 @@ import DocumentModel
 import Testing
 import WireFormat
 
-@testable import Gateway
+@testable import FirestoreAPI
+@testable import GatewayCore
 @testable import Transport
 
 /// Streamed responses without a connection: slices, ends, failures and deadlines, for gRPC and REST.

@@ -4,7 +4,8 @@ import Testing
 import Watch
 import WireFormat
 
-@testable import Gateway
+@testable import FirestoreAPI
+@testable import GatewayCore
 
 /// The messages of streams in JSON and protobuf, compared with those of Google's Python client.
 @Suite struct StreamEncodingTests {

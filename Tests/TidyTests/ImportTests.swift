@@ -17,6 +17,8 @@ import Testing
     ["QueryEngine"],
     ["Watch"],
     ["DatabaseService"],
+    ["GatewayCore"],
+    ["FirestoreAPI", "IdentityAPI", "OperationsAPI", "StorageAPI"],
     ["Gateway"],
     ["HearthServer"],
     ["HearthTesting", "TestSupport"],
@@ -38,7 +40,10 @@ import Testing
       "HearthCLI", "Benchmarks",
     ],
     // Only the server and tools that measure or fuzz it use sockets.
-    "Transport": ["Gateway", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers"],
+    "Transport": [
+      "GatewayCore", "FirestoreAPI", "IdentityAPI", "OperationsAPI", "StorageAPI", "Gateway", "HearthServer", "HearthCLI", "Benchmarks",
+      "Fuzzers",
+    ],
     // Each C library has one Swift module that wraps it.
     "CHTTPParser": ["Transport"], "CLMDB": ["LMDBEngine"], "CNGHTTP2": ["Transport"], "COpenSSL": ["Transport"],
     "CRE2": ["RulesEngine"], "CSimdjson": ["WireFormat"], "CUV": ["Transport"],

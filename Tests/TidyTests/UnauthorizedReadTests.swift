@@ -47,7 +47,7 @@ import Testing
     .handler("a get for a caller", "try service.getDocument(key, in: id, as: caller) { print($0.fields.count) }"),
     .handler(
       "a get without a caller", "try service.getDocument(key, in: id) { print($0.fields.count) }",
-      error: "extra argument 'in' in call"),
+      error: "cannot convert value of type 'DatabaseID' to expected argument type 'DatabaseAccess'"),
     .handler(
       "the databases of the service", "print(try service.databases.database(id) as Any)",
       error: "'databases' is inaccessible due to 'private' protection level"),
@@ -103,7 +103,7 @@ import Testing
       #expect(status == 0, "this program is authorized and must compile: \(output)")
       return
     }
-    let found = output.split(separator: "\n").first { $0.contains("error: ") } ?? "no error"
+    let found = output.firstMatch(of: /error: [^\n]*/).map { String($0.output) } ?? "no error"
     print("\(example.testDescription): \(found)")
     #expect(status != 0 && output.contains("error: \(error)"), "\(output)")
   }

@@ -1,5 +1,10 @@
 package import Accounts
 package import DatabaseService
+import FirestoreAPI
+import GatewayCore
+package import IdentityAPI
+package import OperationsAPI
+package import StorageAPI
 package import Transport
 
 /// The entry point of HTTP requests. It selects a handler by the first part of the path.
@@ -27,7 +32,7 @@ package final class HTTPGateway: RequestHandler {
   private let identity: IdentityHandler
   private let files: StorageHandler?
   private let verifier: any TokenVerifier
-  let operations: OperationsHandler
+  package let operations: OperationsHandler
   private let authenticator: Authenticator
   private let service: FirestoreService
 
@@ -60,17 +65,6 @@ package final class HTTPGateway: RequestHandler {
     }
   }
 
-  /// Splits a request target at the `?`.
-  static func split(
-    _ target: UnsafeRawBufferPointer
-  ) -> (path: UnsafeRawBufferPointer, query: UnsafeRawBufferPointer) {
-    let mark = target.firstIndex(of: UInt8(ascii: "?")) ?? target.count
-    return (
-      UnsafeRawBufferPointer(rebasing: target[..<mark]),
-      UnsafeRawBufferPointer(rebasing: target[min(mark + 1, target.count)...])
-    )
-  }
-
   /// Returns the caller that a bearer token identifies, as for HTTP requests.
   ///
   /// - Throws: `UNAUTHENTICATED` with the reason if the token is not valid.
@@ -82,7 +76,7 @@ package final class HTTPGateway: RequestHandler {
   package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
     let responder = Responder(exchange, request)
     guard request.method != .options else { return responder.sendPreflight(request) }
-    let (path, parameters) = Self.split(request.target)
+    let (path, parameters) = request.target.pathAndQuery
     if request.version == .http2, GRPCHandler.isGRPC(request) {
       exchange.setKind(.grpc)
       grpc.handle(path, request, exchange)
@@ -126,7 +120,7 @@ package final class HTTPGateway: RequestHandler {
 
   /// Opens the body of a file upload or of a bidirectional gRPC stream, which is read piece by piece.
   package func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
-    let (path, parameters) = Self.split(request.target)
+    let (path, parameters) = request.target.pathAndQuery
     if let files, let (route, rest) = StorageHandler.route(path, parameters) {
       exchange.setKind(.files)
       let sink = files.openBody(route, rest, parameters, request, exchange)
@@ -136,28 +130,5 @@ package final class HTTPGateway: RequestHandler {
     guard request.version == .http2 else { return nil }
     if GRPCHandler.isGRPC(request) { exchange.setKind(.grpc) }
     return grpc.openBody(path, request, exchange)
-  }
-
-  /// Returns the body of an error that the transport reports, in the form of the API's errors.
-  package static func errorBody(httpStatus: Int, message: String) -> [UInt8] {
-    let code: Status.Code =
-      switch httpStatus {
-      case 413, 431, 429: .resourceExhausted
-      case 408: .deadlineExceeded
-      case 503: .unavailable
-      case 501: .unimplemented
-      case 500...: .internal
-      default: .invalidArgument
-      }
-    return ErrorJSON.encode(Status(code, message), httpStatus: httpStatus)
-  }
-}
-
-extension UnsafeRawBufferPointer {
-  /// The bytes after a prefix, or `nil` if the bytes do not begin with it.
-  func dropping(_ prefix: StaticString) -> UnsafeRawBufferPointer? {
-    guard count >= prefix.utf8CodeUnitCount else { return nil }
-    for index in 0..<prefix.utf8CodeUnitCount where self[index] != prefix.utf8Start[index] { return nil }
-    return UnsafeRawBufferPointer(rebasing: self[prefix.utf8CodeUnitCount...])
   }
 }

@@ -1,3 +1,4 @@
+import StorageAPI
 import Dispatch
 import DocumentStore
 import Files

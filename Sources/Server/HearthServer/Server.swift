@@ -1,3 +1,7 @@
+import IdentityAPI
+import StorageAPI
+import OperationsAPI
+import GatewayCore
 package import Accounts
 package import DatabaseService
 import Dispatch
@@ -73,7 +77,7 @@ public final class Server: Sendable {
     transport.listeningSocket = configuration.listeningSocket
     let counters = TransportCounters(loops: transport.loops)
     transport.counters = counters
-    transport.errorBody = { status, message in HTTPGateway.errorBody(httpStatus: status, message: message) }
+    transport.errorBody = { status, message in ErrorJSON.body(httpStatus: status, message: message) }
     accounts = try Self.openAccounts(configuration, directory)
     let identity = try configuration.accounts.toolkit(accounts)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
@@ -88,7 +92,7 @@ public final class Server: Sendable {
       files: FilesService(store: files, rules: fileRules, project: configuration.project),
       usesTLS: configuration.tls != nil, operations: operations)
     // The operator decides which clients reach this address.
-    let listener = OperationsListener(gateway, as: try? service.administrator(.admin))
+    let listener = OperationsListener(gateway.operations, as: try? service.administrator(.admin))
     do {
       http = try HTTPServer(configuration: transport, handler: gateway)
       operationsHTTP = try configuration.metricsAddress.map { address throws(TransportError) in

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import WireFormat
 
-@testable import Gateway
+@testable import StorageAPI
 @testable import Transport
 
 /// The path of an upload from a connection to a disk: over real sockets, with a disk that tests can stop.

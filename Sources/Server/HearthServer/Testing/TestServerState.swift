@@ -1,3 +1,7 @@
+import IdentityAPI
+import StorageAPI
+import OperationsAPI
+import GatewayCore
 import Accounts
 import DatabaseService
 import DocumentModel
@@ -65,7 +69,7 @@ final class TestServerState: Sendable {
     var limits = TransportConfiguration()
     limits.targetBytesMax = 48 << 10
     limits.bodyBytesMax = HTTPGateway.bodyBytesMax
-    limits.errorBody = { status, message in HTTPGateway.errorBody(httpStatus: status, message: message) }
+    limits.errorBody = { status, message in ErrorJSON.body(httpStatus: status, message: message) }
     do throws(TransportError) { local = try LocalServer(handler: gateway, limits: limits) } catch {
       throw .listening(error.description)
     }
