@@ -66,7 +66,7 @@ package final class IdentityHandler: Sendable {
   ) throws -> Bool {
     if let header = request.header("authorization"), Authenticator.isBearer(header) {
       do throws(Status) {
-        if case .admin = try authenticator.caller(of: request) { return true }
+        if try authenticator.caller(of: request).isAdmin { return true }
       } catch {
         throw AccountError(.unauthenticated, error.message)
       }
