@@ -20,7 +20,7 @@ package enum TargetSelection: Sendable {
 }
 
 /// A query that a target follows.
-package struct WatchedQuery: Sendable {
+package final class WatchedQuery: Sendable {
   /// The way the hub tracks the query's results.
   enum Shape: Equatable, Sendable {
     /// The query never has results.
