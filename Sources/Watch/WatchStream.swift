@@ -4,12 +4,12 @@ import DocumentStore
 /// The state machine of one Listen stream: the targets of a client, and the events to be sent next
 /// (listen-and-webchannel.md, section 1). It uses no hub, no rules and no threads.
 ///
-/// 1. Requests of the client, events of the hub and the results of actions enter with the methods below.
-/// 2. ``nextAction()`` returns what the caller must do at the hub or with the rules. The caller does so at once.
-/// 3. ``next()`` returns the next step of a pull: an action, an event, a change, a slice of a catch-up, or the request
-///    for the next event of the hub. The caller takes steps at the pace of the client, so little data waits in between.
+/// 1. Requests of the client, events of the hub and the results of actions and steps enter with the methods below.
+/// 2. ``nextAction()`` returns the next task of the caller at the hub or with the rules. It is done at once.
+/// 3. ``nextStep()`` returns the next step of a pull. The caller takes steps at the pace of the client, so little data
+///    waits in between.
 package struct WatchStream {
-  /// The work of the caller outside the stream.
+  /// A task of the caller, before the next step.
   package enum Action {
     /// Evaluate the rules for a target. Then call ``authorized(_:_:versions:)`` or ``end(_:because:)``.
     case authorize(Int, TargetSelection)
@@ -19,7 +19,6 @@ package struct WatchStream {
 
   /// A step of a pull.
   package enum Step {
-    case act(Action)
     case send(WatchEvent)
     /// Send the change of a document in a target at a version, as far as the client may see it.
     case change(Int, DocumentKey, DocumentChange<WatchedDocument>, version: Int64)
@@ -59,7 +58,7 @@ package struct WatchStream {
     var sentVersion: Int64?
     /// Whether the client must first discard documents (RESET).
     var isResetDue: Bool
-    /// The dependencies of the authorization: whether on the time, and whether on documents.
+    /// Whether the authorization depends on the time, and whether on documents.
     var usesTime = false
     var isGuarded = false
     /// The time of the last authorization.
@@ -277,14 +276,9 @@ package struct WatchStream {
     }
   }
 
-  /// Requires that targets are authorized again.
-  package mutating func reauthorize(_ numbers: Set<Int>) {
-    for place in targets.indices where numbers.contains(targets[place].number) { reauthorize(place) }
-  }
-
-  /// Requires that all targets are authorized again.
-  package mutating func reauthorizeAll() {
-    for place in targets.indices { reauthorize(place) }
+  /// Requires that targets are authorized again; `nil` denotes all targets.
+  package mutating func reauthorize(_ numbers: Set<Int>?) {
+    for place in targets.indices where numbers?.contains(targets[place].number) ?? true { reauthorize(place) }
   }
 
   /// Requires that targets are authorized again if the decision depends on the time and is old.
@@ -349,21 +343,20 @@ package struct WatchStream {
   /// Returns the next action, or `nil` if none is due.
   package mutating func nextAction() -> Action? { actions.popFirst() }
 
-  /// Whether ``next()`` returns an action or an event that waits.
-  package var hasWaitingSteps: Bool { !actions.isEmpty || !refusals.isEmpty || !events.isEmpty }
+  /// Whether events wait to be sent before anything else.
+  package var hasEvents: Bool { !refusals.isEmpty || !events.isEmpty }
 
   /// Whether the client has received that every target is current or has ended.
-  package var isSettled: Bool { refusals.isEmpty && events.isEmpty && targets.allSatisfy(\.isCurrent) }
+  package var isSettled: Bool { !hasEvents && targets.allSatisfy(\.isCurrent) }
 
   /// Returns the client's ID of a target and its documents, or `nil` if it has ended.
   package func target(_ number: Int) -> (id: Int32, selection: TargetSelection)? {
     place(of: number).map { (targets[$0].id, targets[$0].selection) }
   }
 
-  /// Returns the next step.
-  package mutating func next() -> Step {
-    while true {
-      if let action = actions.popFirst() { return .act(action) }
+  /// Returns the next step, or `nil` if actions come first.
+  package mutating func nextStep() -> Step? {
+    while actions.isEmpty {
       if !refusals.isEmpty {
         let refusal = refusals.removeFirst()
         return .send(.remove(refusal.target, cause: refusal.cause))
@@ -380,6 +373,7 @@ package struct WatchStream {
         if let step = next(in: batch, part, change) { return step }
       }
     }
+    return nil
   }
 
   /// Sends a snapshot: all events sent so far are consistent at a version. Does nothing while a target is behind.

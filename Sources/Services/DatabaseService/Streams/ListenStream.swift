@@ -115,9 +115,10 @@ package final class ListenStream {
     try checkCaller()
     stream.reauthorize(subscriber.takeReauthorizations())
     var left = Self.pullEventsMax
-    while left > 0 || stream.hasWaitingSteps {
-      switch stream.next() {
-      case .act(let action): perform(action)
+    repeat {
+      act()
+      switch stream.nextStep() {
+      case nil: break
       case .send(let event):
         if case .noChange(_, let time) = event { subscriber.noteSentVersion(time.microseconds) }
         guard try emit(event) else { return .more }
@@ -134,7 +135,7 @@ package final class ListenStream {
         advance()
         do { try stream.receive(event) } catch { throw Status(error, database: database.id) }
       }
-    }
+    } while left > 0 || stream.hasEvents
     return .more
   }
 
@@ -190,23 +191,19 @@ package final class ListenStream {
   // MARK: Actions
 
   private func act() {
-    while let action = stream.nextAction() { perform(action) }
-  }
-
-  private func perform(_ action: WatchStream.Action) {
-    switch action {
-    case .authorize(let target, let selection):
-      do { try authorize(target, selection) } catch { stream.end(target, because: error) }
-    case .request(.join(let target, let selection, let dependencies)):
-      // The operands of a query are kept as long as the target exists.
-      guard settleMemory() else {
-        let text = "The queries of all listeners take too much memory. Try again later."
-        return stream.end(target, because: Status(.resourceExhausted, text))
+    while let action = stream.nextAction() {
+      switch action {
+      case .authorize(let target, let selection):
+        do { try authorize(target, selection) } catch { stream.end(target, because: error) }
+      case .request(let request):
+        // The operands of a query are kept as long as the target exists.
+        if !settleMemory(), case .join(let target, _, _) = request {
+          let text = "The queries of all listeners take too much memory. Try again later."
+          stream.end(target, because: Status(.resourceExhausted, text))
+        } else {
+          hub.handle(request, from: subscriber)
+        }
       }
-      hub.handle(.join(target, selection, dependencies), from: subscriber)
-    case .request(let request):
-      _ = settleMemory()
-      hub.handle(request, from: subscriber)
     }
   }
 
@@ -235,7 +232,7 @@ package final class ListenStream {
     default:
       authorizer = try service.accessOfListener(to: database.id, as: caller).authorizer
       stream.isRestricted = authorizer != nil
-      stream.reauthorizeAll()
+      stream.reauthorize(nil)
       act()
     }
     stream.tick()
@@ -295,13 +292,6 @@ package final class ListenStream {
       guard let document else { return try authorizer.authorizeGet(key, nil, in: database, reader.snapshot) }
       return try document.withFields { try authorizer.authorizeGet(key, $0, in: database, reader.snapshot) }
     }
-  }
-}
-
-extension TargetSelection {
-  /// The fields that the client receives; `nil` for all.
-  fileprivate var projection: FieldMask? {
-    if case .query(let query) = self { query.projection } else { nil }
   }
 }
 
