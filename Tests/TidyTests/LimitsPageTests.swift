@@ -11,9 +11,8 @@ import Testing
   static let sources: [(heading: String, path: String)] = [
     ("Documents, queries and transactions", "Sources/Model/DocumentModel/Limits.swift"),
     ("Queries", "Sources/Query/QueryEngine/Planning/QueryError.swift"),
-    ("Listeners", "Sources/Services/DatabaseService/Streams/ListenStream.swift"),
+    ("Listeners", "Sources/Watch/WatchStream.swift"),
     ("Write streams", "Sources/Services/DatabaseService/Streams/WriteStream.swift"),
-    ("Rejected targets of listeners", "Sources/API/Gateway/Streams/ListenSession.swift"),
     ("WebChannel", "Sources/API/Gateway/WebChannel/ChannelTable.swift"),
     ("Messages of a WebChannel", "Sources/API/Gateway/WebChannel/ChannelForm.swift"),
     ("Security rules", "Sources/Rules/RulesEngine/Syntax/SourceText.swift"),

@@ -21,10 +21,7 @@ package final class WebChannelHandler: API {
   package convenience init(_ service: FirestoreService, _ authenticator: Authenticator) {
     let decoder = StreamRequestDecoder(service)
     self.init(authenticator, channels: ChannelTable()) { method, caller, wake in
-      switch method {
-      case .listen: ListenChannelStream(service, decoder, as: caller, wake: wake)
-      case .write: WriteChannelStream(service, decoder, as: caller, wake: wake)
-      }
+      JSONStream(method, service, decoder, as: caller, wake: wake)
     }
   }
 
@@ -124,7 +121,7 @@ package final class WebChannelHandler: API {
     ) { wake in
       switch caller {
       case .success(let caller): makeCall(method, caller, wake)
-      case .failure(let status): FailedChannelStream(status)
+      case .failure(let status): FailedStream(status: status)
       }
     }
     do throws(ChannelFault) {
