@@ -20,7 +20,7 @@ import WireFormat
     databases = DatabaseRegistry(
       retention: Retention(historySeconds: 300), clock: Clock { [time] in time.now }, idleSeconds: nil
     ) { (_) throws(StorageError) in store }
-    service = FirestoreService(databases: databases, defaultAccess: .everybody)
+    service = FirestoreService(databases: databases, mode: .emulator)
   }
 
   @discardableResult

@@ -1,6 +1,8 @@
 package import GatewayCore
 import Accounts
+import Basics
 import DatabaseService
+import DocumentModel
 package import Transport
 import WireFormat
 
@@ -82,7 +84,7 @@ package final class IdentityHandler: Sendable {
     return false
   }
 
-  private func check(_ route: IdentityRoute, _ fields: AccountsJSON, isAdmin: Bool) throws {
+  private func check(_ route: IdentityRoute, _ fields: JSONTree, isAdmin: Bool) throws {
     // Administrators may read the codes that were sent in every mode. The other emulator routes are only for tests.
     if toolkit.accounts.mode == .production, [.emulatorAccounts, .emulatorAction].contains(route.call) {
       throw AccountError(.permissionDenied)
@@ -128,23 +130,24 @@ package final class IdentityHandler: Sendable {
 
   /// Parses the fields of a body: JSON or a form. A body that begins with `{` is JSON regardless of its content
   /// type.
-  private static func fields(of request: borrowing HTTPRequest) throws -> AccountsJSON {
+  private static func fields(of request: borrowing HTTPRequest) throws -> JSONTree {
     let body = request.body
-    guard let first = body.first(where: { $0 > 0x20 }) else { return .object([]) }
+    guard let first = body.first(where: { $0 > 0x20 }) else { return JSONTree(.object([])) }
     let isForm =
       request.header("content-type").map {
         $0.starts(with: "application/x-www-form-urlencoded".utf8)
       } ?? false
     guard first != UInt8(ascii: "{"), isForm else {
-      let tree = try AccountsJSON(parsing: Array(body))
+      let tree = try JSONTree(parsing: Array(body))
       guard tree.members != nil else { throw WireError.invalidJSON("Root element must be a message.") }
       return tree
     }
     let parameters = try QueryParameters(body)
-    return .object(parameters.all.map { AccountsJSON.Member(name: $0.name, value: .string($0.value)) })
+    return JSONTree(
+      .object(parameters.all.map { JSONTree.Member(name: $0.name, value: JSONTree(.string($0.value))) }))
   }
 
-  private func queue(for call: IdentityRoute.Call, _ fields: AccountsJSON) -> BoundedQueue {
+  private func queue(for call: IdentityRoute.Call, _ fields: JSONTree) -> BoundedWorkers {
     switch call {
     case .batchCreate, .batchDelete, .batchGet, .query: toolkit.batchQueue
     case .signInWithPassword: toolkit.passwordQueue

@@ -1,5 +1,6 @@
 import GatewayCore
 import Accounts
+import DocumentModel
 import Transport
 import WireFormat
 
@@ -252,7 +253,7 @@ extension IdentityRequest {
       guard let password = parameter("newPassword") else { throw AccountError(.missingPassword) }
       _ = try reset(code, password)
     case .verifyEmail, .recoverEmail, .verifyAndChangeEmail:
-      let fields = AccountsJSON.object([AccountsJSON.Member(name: "oobCode", value: .string(code))])
+      let fields = JSONTree(.object([JSONTree.Member(name: "oobCode", value: JSONTree(.string(code)))]))
       _ = try with(fields).update()
     // The app itself completes a sign-in: it receives the code in the redirect.
     case .emailSignIn: break
@@ -273,7 +274,7 @@ extension IdentityRequest {
     return response
   }
 
-  private func with(_ fields: AccountsJSON) -> IdentityRequest {
+  private func with(_ fields: JSONTree) -> IdentityRequest {
     IdentityRequest(
       toolkit: toolkit, isAdmin: isAdmin, fields: fields, parameters: parameters, isRead: isRead, isDelete: isDelete,
       address: address, origin: origin)

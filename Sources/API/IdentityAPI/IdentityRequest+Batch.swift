@@ -1,5 +1,6 @@
 import GatewayCore
 import Accounts
+import Basics
 import Dispatch
 import DocumentModel
 import Synchronization
@@ -25,7 +26,7 @@ extension IdentityRequest {
   }
 
   private func count(
-    _ name: StaticString, _ field: AccountsJSON?, in range: ClosedRange<Int>, or standard: Int
+    _ name: StaticString, _ field: JSONTree?, in range: ClosedRange<Int>, or standard: Int
   ) throws -> Int {
     guard let number = parameters.value(name).map({ Int($0) ?? -1 }) ?? field?.int64.map({ Int($0) }) else {
       return standard
@@ -125,7 +126,7 @@ extension IdentityRequest {
     }
   }
 
-  private func imported(_ record: AccountsJSON, _ parameters: HashParameters) throws -> User {
+  private func imported(_ record: JSONTree, _ parameters: HashParameters) throws -> User {
     guard let uid = record["localId"]?.text else { throw AccountError(.missingLocalID) }
     let now = accounts.nowMilliseconds
     var user = User(uid: try UserFields.uid(uid), createdAt: min(record["createdAt"]?.int64 ?? now, now))
@@ -231,7 +232,7 @@ extension IdentityRequest {
 }
 
 extension User {
-  fileprivate func matches(_ expression: AccountsJSON) -> Bool {
+  fileprivate func matches(_ expression: JSONTree) -> Bool {
     func equal(_ field: StaticString, _ value: String?) -> Bool? {
       guard let wanted = expression[field]?.text else { return nil }
       return value?.utf8.elementsEqual(wanted.utf8) ?? false

@@ -1,4 +1,5 @@
 import Accounts
+import DocumentModel
 import WireFormat
 
 /// Creation of accounts: anonymous ones, users' own, and those that administrators create.

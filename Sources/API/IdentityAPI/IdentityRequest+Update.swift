@@ -135,7 +135,7 @@ extension IdentityRequest {
   }
 
   /// The names of the fields in the request, for the log, which must not contain their values.
-  private func names(of fields: AccountsJSON) -> [String] {
+  private func names(of fields: JSONTree) -> [String] {
     let known: [StaticString] = [
       "email", "password", "displayName", "photoUrl", "phoneNumber", "customAttributes", "emailVerified",
       "disableUser", "validSince", "deleteAttribute", "deleteProvider", "linkProviderUserInfo",

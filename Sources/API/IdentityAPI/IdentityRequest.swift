@@ -10,7 +10,7 @@ struct IdentityRequest: Sendable {
   let toolkit: IdentityToolkit
   let isAdmin: Bool
   /// The fields of the body.
-  let fields: AccountsJSON
+  let fields: JSONTree
   /// The parameters of the URL.
   let parameters: QueryParameters
   /// Whether the method is GET or HEAD.

@@ -1,4 +1,6 @@
 package import Accounts
+import Basics
+import DocumentModel
 import Synchronization
 
 /// The state that requests to the Identity Toolkit API share: the accounts, the password hasher and the throttle.
@@ -30,11 +32,11 @@ package final class IdentityToolkit: Sendable {
   let identityProviders: IdentityProviders
   let settings: Mutex<AccountsSettings>
   /// Runs requests that hash passwords.
-  let passwordQueue: BoundedQueue
+  let passwordQueue: BoundedWorkers
   /// Runs other requests.
-  let callQueue = BoundedQueue("accounts", waitingMax: 1024)
+  let callQueue = BoundedWorkers("accounts", unfinishedMax: WorkerLimits.accountsUnfinishedMax)
   /// Runs requests for many accounts at once.
-  let batchQueue = BoundedQueue("account-batches", waitingMax: 16)
+  let batchQueue = BoundedWorkers("account-batches", unfinishedMax: WorkerLimits.accountBatchesUnfinishedMax)
   /// Codes for phone numbers, in emulator mode only.
   let phoneCodes = PhoneCodes()
 
@@ -61,7 +63,8 @@ package final class IdentityToolkit: Sendable {
           audit(event)
         }
       }
-    passwordQueue = BoundedQueue("passwords", threads: options.passwordThreads, waitingMax: 128)
+    passwordQueue = BoundedWorkers(
+      "passwords", threads: options.passwordThreads, unfinishedMax: WorkerLimits.passwordsUnfinishedMax)
     var defaults = options.settings
     // As in the official emulator: tests expect to see whether an address is known.
     if accounts.mode == .emulator { defaults.hidesEmails = false }

@@ -86,7 +86,7 @@ extension Benchmark {
       guard let file else { return try LMDBStore.open(.inMemory(mapBytes: 8 << 30)) }
       return try LMDBStore.open(LMDBOptions(path: file))
     }
-    return (FirestoreService(databases: registry, defaultAccess: .everybody), registry, id)
+    return (FirestoreService(databases: registry, mode: .emulator), registry, id)
   }
 
   private static func load(documents: Int) throws -> (FirestoreService, DatabaseID) {
