@@ -35,6 +35,7 @@ package final class WebChannelHandler: API {
   /// The number of open channels.
   package var openChannels: Int { channels.count }
 
+  /// The requests that the API handles.
   package static var routes: [Route<WebChannelHandler>] {
     let service = "/google.firestore.v1.Firestore"
     let channels = [(ChannelMethod.listen, "\(service)/Listen/channel"), (.write, "\(service)/Write/channel")]
