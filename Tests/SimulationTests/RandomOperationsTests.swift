@@ -483,8 +483,11 @@ private struct Simulation {
     let size = random.pick([0, 1, 2])
     var (found, token): ([String], [UInt8]) = ([], [])
     repeat {
-      let page = try service.listCollectionIds(
-        below: parent, in: id, as: .admin, pageSize: size, pageToken: token, consistency: consistency)
+      var request = ListCollectionIdsRequest(below: parent)
+      request.pageSize = size
+      request.pageToken = token
+      request.consistency = consistency
+      let page = try service.listCollectionIds(request, in: id, as: .admin)
       found += page.ids
       token = page.nextPageToken
     } while !token.isEmpty

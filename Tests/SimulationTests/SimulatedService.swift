@@ -5,6 +5,7 @@ import KeyValue
 import LMDBEngine
 import QueryEngine
 import TestSupport
+import WireFormat
 
 /// A service with one in-memory database, a clock controlled by the test, and synchronous calls.
 ///

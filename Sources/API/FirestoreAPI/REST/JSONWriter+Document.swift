@@ -12,13 +12,6 @@ extension JSONWriter {
     }
   }
 
-  /// Appends a Document object.
-  mutating func append(_ document: Document, in database: DatabaseID, mask: FieldMask?) throws(WireError) {
-    try EncodedDocument.with(document, root: database.documentsRootBytes) { (encoded) throws(WireError) in
-      try DocumentJSON.append(encoded, mask: mask, to: &self)
-    }
-  }
-
   /// Appends the full name of a document as a string.
   mutating func name(_ key: DocumentKey, in database: DatabaseID) {
     string(ResourceName(database: database, path: key.path).text)

@@ -1,18 +1,6 @@
 package import DocumentModel
 import DocumentStore
-
-/// The parameters of a BatchGetDocuments request.
-package struct BatchGetDocumentsRequest: Sendable {
-  /// The documents to read. Duplicates are ignored.
-  package var keys: [DocumentKey]
-  /// The state to read.
-  package var consistency = ConsistencySelector.latest
-  /// The transaction to begin and to read in, instead of ``consistency``.
-  package var newTransaction: TransactionMode?
-
-  /// Requests the current state of documents.
-  package init(_ keys: [DocumentKey]) { self.keys = keys }
-}
+package import WireFormat
 
 /// The response to a BatchGetDocuments request, in slices: the existing documents in name order, then the missing
 /// ones (firestore-api.md, section 1.3).

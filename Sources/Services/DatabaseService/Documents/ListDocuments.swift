@@ -3,40 +3,11 @@ import DocumentStore
 import KeyEncoding
 import Matching
 import QueryEngine
-import WireFormat
+package import WireFormat
 
-/// The parameters of a ListDocuments request.
-package struct ListDocumentsRequest: Sendable {
-  /// The root or a document. The listed documents are in collections directly below it.
-  package let parent: ResourcePath
-  /// The ID of the collection. With `nil`, the documents of all collections below the parent are listed, in name
-  /// order.
-  package let collectionID: String?
-  /// The maximum number of documents in a page; 0 for the default.
-  package var pageSize = 0
-  /// The token that an earlier page returned; empty for the first page.
-  package var pageToken: [UInt8] = []
-  /// The order as text; empty for name order.
-  package var orderBy = ""
-  /// Whether to list missing documents that have descendants.
-  package var showMissing = false
-  /// The state to read.
-  package var consistency = ConsistencySelector.latest
-
-  /// Requests the first page of a collection in name order.
-  package init(_ collection: ResourcePath) {
-    parent = collection.parent
-    collectionID = collection.id
-  }
-
-  /// Requests the first page of all collections directly below a parent.
-  package init(allBelow parent: ResourcePath) {
-    self.parent = parent
-    collectionID = nil
-  }
-
+extension ListDocumentsRequest {
   /// A query with the same documents.
-  var query: Query { Query(parent: parent, collectionID: collectionID) }
+  fileprivate var query: Query { Query(parent: parent, collectionID: collectionID) }
 }
 
 extension FirestoreService {

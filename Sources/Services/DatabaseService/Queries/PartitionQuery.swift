@@ -1,32 +1,7 @@
 package import DocumentModel
 import DocumentStore
 import QueryEngine
-
-/// The parameters of a PartitionQuery request.
-package struct PartitionQueryRequest: Sendable {
-  /// The query whose results are divided: a collection group in name order.
-  package var query: Query
-  /// The maximum number of cuts; must be positive.
-  package var partitionCount: Int64 = 0
-  /// The maximum number of cuts in one response; 0 for the default.
-  package var pageSize = 0
-  /// The token that an earlier page returned; empty for the first page.
-  package var pageToken: [UInt8] = []
-  /// The state to read. It cannot be that of a transaction.
-  package var consistency = ConsistencySelector.latest
-
-  /// Requests the cuts of a query's results.
-  package init(_ query: Query) { self.query = query }
-}
-
-/// The response to a PartitionQuery request.
-package struct PartitionQueryResponse: Sendable {
-  /// The documents at which partitions start, in name order. As cursors they are references with `before` set. The
-  /// first partition precedes the first of them.
-  package var partitions: [DocumentKey]
-  /// The token of the next page; empty at the end.
-  package var nextPageToken: [UInt8]
-}
+package import WireFormat
 
 /// A running PartitionQuery, executed in slices like ``RunQueryCursor``.
 package final class PartitionQueryCursor {
@@ -56,7 +31,8 @@ package final class PartitionQueryCursor {
     let page = cuts.dropFirst(first).prefix(pageSize)
     let next = PartitionPlace(first: first + page.count, version: moment.timestamp.microseconds)
     return PartitionQueryResponse(
-      partitions: Array(page), nextPageToken: next.first < cuts.count ? PageToken.encode(next.bytes, binding) : [])
+      Array(page), in: access.id,
+      nextPageToken: next.first < cuts.count ? PageToken.encode(next.bytes, binding) : [])
   }
 }
 

@@ -1,26 +1,7 @@
 package import DocumentModel
 import DocumentStore
 import QueryEngine
-
-/// The parameters of a RunAggregationQuery request.
-package struct RunAggregationQueryRequest: Sendable {
-  /// The query whose results are aggregated.
-  package var query: Query
-  /// The aggregations: 1 to 5.
-  package var aggregations: [Aggregation]
-  /// The state to read.
-  package var consistency = ConsistencySelector.latest
-  /// The transaction to begin and to read in, instead of ``consistency``.
-  package var newTransaction: TransactionMode?
-  /// The requested metrics of the query; `nil` for none.
-  package var explain: ExplainMode?
-
-  /// Requests aggregations of the current state.
-  package init(_ query: Query, _ aggregations: [Aggregation]) {
-    self.query = query
-    self.aggregations = aggregations
-  }
-}
+package import WireFormat
 
 /// The response to a RunAggregationQuery request.
 package struct AggregationOutcome: Sendable {

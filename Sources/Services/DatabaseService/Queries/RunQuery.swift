@@ -1,20 +1,7 @@
 package import DocumentModel
 import DocumentStore
 import QueryEngine
-
-/// The parameters of a RunQuery request.
-package struct RunQueryRequest: Sendable {
-  package var query: Query
-  /// The state to read.
-  package var consistency = ConsistencySelector.latest
-  /// The transaction to begin and to read in, instead of ``consistency``.
-  package var newTransaction: TransactionMode?
-  /// The requested metrics of the query; `nil` for none.
-  package var explain: ExplainMode?
-
-  /// Requests results of the current state.
-  package init(_ query: Query) { self.query = query }
-}
+package import WireFormat
 
 /// The response to a RunQuery request, in slices.
 ///

@@ -188,6 +188,10 @@ package final class TransactionTable: Sendable {
 
   // MARK: IDs
 
+  /// Returns a new ID: 24 bytes that other databases do not create by accident.
+  ///
+  /// The layout is: mode (1), the low seven bytes of a counter (7), read version (8), keyed hash (8). The hash
+  /// distinguishes an ID that is over from one that never existed, also after a restart, without remembering any.
   private func makeID(_ mode: Mode, counter: UInt64, readVersion: Int64) -> TransactionID {
     var bytes: [UInt8] = [mode.rawValue]
     withUnsafeBytes(of: counter.littleEndian) { bytes.append(contentsOf: $0.prefix(7)) }

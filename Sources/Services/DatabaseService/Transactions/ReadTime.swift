@@ -1,23 +1,5 @@
-package import DocumentModel
+import DocumentModel
 import DocumentStore
-
-/// The state that a read shows (`consistency_selector`).
-package enum ConsistencySelector: Hashable, Sendable {
-  /// The newest state.
-  case latest
-  /// The state that a transaction reads.
-  case transaction(TransactionID)
-  /// The state at a time.
-  case readTime(Timestamp)
-}
-
-/// The kind of a new transaction (`TransactionOptions`).
-package enum TransactionMode: Hashable, Sendable {
-  /// Reads and writes, starting from the newest state. `retrying` is the failed transaction that this one repeats.
-  case readWrite(retrying: TransactionID?)
-  /// Only reads, at a time or at the newest state.
-  case readOnly(Timestamp?)
-}
 
 /// The moment that a read shows.
 struct ReadTime {
