@@ -69,9 +69,8 @@ final class FullResultCatchUp: CatchUpStrategy {
 final class WindowCatchUp: CatchUpStrategy {
   private let query: WatchedQuery
   private let origin: Int64
-  private let version: Int64
+  private let plan: CatchUp.Plan
   private let documents: [ResourcePath]
-  private let expectedCount: Int?
   private let execution: QueryExecution
   private var before: Set<ResourcePath> = []
   private var left: [ResourcePath]?
@@ -84,9 +83,8 @@ final class WindowCatchUp: CatchUpStrategy {
   ) throws {
     self.query = query
     self.origin = origin
-    version = plan.version
+    self.plan = plan
     self.documents = documents
-    expectedCount = plan.expectedCount
     execution = try QueryExecution(query.resolved, snapshot, at: origin)
   }
 
@@ -99,7 +97,7 @@ final class WindowCatchUp: CatchUpStrategy {
         return true
       }
       guard execution.isAtEnd else { return .paused }
-      if let expectedCount, expectedCount != before.count { return .reset }
+      if let count = plan.expectedCount, count != before.count { return .reset }
       left = Array(before.subtracting(documents))
       return .paused
     }
@@ -111,7 +109,7 @@ final class WindowCatchUp: CatchUpStrategy {
     while nextDocument < documents.count {
       let key = DocumentKey(uncheckedPath: documents[nextDocument])
       nextDocument += 1
-      guard let document = try reader.document(key, at: version) else { continue }
+      guard let document = try reader.document(key, at: plan.version) else { continue }
       if document.updateVersion <= origin, before.contains(key.path) { continue }
       guard try emit(key, .modified(document)) else { return .paused }
     }
@@ -119,7 +117,7 @@ final class WindowCatchUp: CatchUpStrategy {
   }
 
   private func removal(of key: DocumentKey, _ reader: inout SnapshotReader) throws -> DocumentChange<StoredDocument> {
-    guard let document = try reader.document(key, at: version) else { return .deleted }
+    guard let document = try reader.document(key, at: plan.version) else { return .deleted }
     return .removed(try query.canReturn(key, document) ? nil : document)
   }
 }

@@ -28,10 +28,7 @@ final class ChangeLogCatchUp: CatchUpStrategy {
   private let query: WatchedQuery
   private var range: QueryRange?
   private let origin: Int64
-  private let version: Int64
-  private let mayName: Bool
-  /// The number of results that the client has at the origin.
-  private let expectedCount: Int?
+  private let plan: CatchUp.Plan
   /// The number of results gained since the origin minus those lost; `nil` if it is not known.
   private var gained: Int? = 0
   /// The results lost since the origin.
@@ -54,9 +51,7 @@ final class ChangeLogCatchUp: CatchUpStrategy {
     range = query.range
     self.collections = collections
     self.origin = origin
-    version = plan.version
-    mayName = plan.mayName
-    expectedCount = plan.expectedCount
+    self.plan = plan
   }
 
   /// Returns the collections of a scope that have changed since a version, or `nil` if none has changed. Cost: a
@@ -87,7 +82,7 @@ final class ChangeLogCatchUp: CatchUpStrategy {
     var left = Self.sliceRows
     while let (number, isNew) = nextPlace() {
       let scan = try isNew ? start(number, &reader) : resume(&reader)
-      while let row = try scan.next(), row.version <= version {
+      while let row = try scan.next(), row.version <= plan.version {
         last = row
         rows += 1
         left -= 1
@@ -110,8 +105,8 @@ final class ChangeLogCatchUp: CatchUpStrategy {
 
   /// Compares the number of results with the number that the client has.
   private func check(_ reader: inout SnapshotReader) throws -> CatchUp.Progress {
-    guard let expectedCount, let gained else { return .done }
-    let counting = try self.counting ?? QueryExecution(query.resolved, reader.snapshot, at: version)
+    guard let expectedCount = plan.expectedCount, let gained else { return .done }
+    let counting = try self.counting ?? QueryExecution(query.resolved, reader.snapshot, at: plan.version)
     self.counting = counting
     let now = expectedCount + gained
     guard now >= 0 else { return .reset }
@@ -166,19 +161,19 @@ final class ChangeLogCatchUp: CatchUpStrategy {
     of row: ChangeLogIterator.Row, _ key: DocumentKey, _ id: [UInt8], _ isBeforeKnown: Bool,
     _ reader: inout SnapshotReader
   ) throws -> Outcome {
-    let now = try reader.document(id, in: row.collection, at: version)
+    let now = try reader.document(id, in: row.collection, at: plan.version)
     if let now {
       // Only the last change up to the version is reported.
       guard now.updateVersion == row.version else { return .nothing }
       if try isResult(key, now) {
-        if expectedCount != nil { try noteGain(of: key, id, row.collection, isBeforeKnown, &reader) }
+        if plan.expectedCount != nil { try noteGain(of: key, id, row.collection, isBeforeKnown, &reader) }
         return .change(.modified(now))
       }
     } else if row.kind != .removed {
       return .nothing
     }
     if !isBeforeKnown {
-      guard mayName else { return .unknown }
+      guard plan.mayName else { return .unknown }
       gained = nil
       return .change(now == nil ? .deleted : .removed(nil))
     }
@@ -186,7 +181,7 @@ final class ChangeLogCatchUp: CatchUpStrategy {
       return .nothing
     }
     // A document that was deleted several times is reported each time, but must be subtracted only once.
-    if expectedCount != nil {
+    if plan.expectedCount != nil {
       if lost.count >= Self.lostMax {
         gained = nil
       } else if lost.insert(row.document).inserted {

@@ -134,20 +134,12 @@ package final class WatchHub: Sendable {
     while queue.sync(execute: { state.isFilling }) {}
   }
 
+  /// The state of one listener, for diagnostics: its name, short text forms of its targets, how far it lags behind the
+  /// hub in microseconds of commit time, and the number of bytes in its mailbox.
+  package typealias Description = (name: String, targets: [String], lag: Int64, queuedBytes: Int)
+
   /// Calls `body` with a description of each listener, on the hub's queue.
-  package func describe(_ body: @escaping @Sendable ([SubscriberDescription]) -> Void) {
+  package func describe(_ body: @escaping @Sendable ([Description]) -> Void) {
     queue.async { [self] in body(state.descriptions()) }
   }
-}
-
-/// The state of one listener, for diagnostics.
-package struct SubscriberDescription: Sendable {
-  /// The name of the listener.
-  package let name: String
-  /// Text forms of the listener's targets.
-  package let targets: [String]
-  /// How far the listener lags behind the hub, in microseconds of commit time.
-  package let lag: Int64
-  /// The number of bytes in the listener's mailbox.
-  package let queuedBytes: Int
 }

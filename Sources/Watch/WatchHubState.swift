@@ -345,15 +345,14 @@ struct WatchHubState {
   }
 
   /// Describes each listener, for diagnostics.
-  func descriptions() -> [SubscriberDescription] {
+  func descriptions() -> [WatchHub.Description] {
     records.compactMap { $0 }.map { record in
-      let statistics = record.subscriber.statistics
-      return SubscriberDescription(
-        name: record.subscriber.name,
-        targets: (record.receivesAll ? ["all changes"] : [])
-          + record.targets.sorted { $0.key < $1.key }.map(\.value.selection.text),
-        lag: statistics.lastSentVersion == 0 ? 0 : max(0, version - statistics.lastSentVersion),
-        queuedBytes: statistics.bytes)
+      let (bytes, sent) = record.subscriber.statistics
+      let targets = record.targets.sorted { $0.key < $1.key }.map(\.value.selection.text)
+      return (
+        record.subscriber.name, (record.receivesAll ? ["all changes"] : []) + targets,
+        sent == 0 ? 0 : max(0, version - sent), bytes
+      )
     }
   }
 }

@@ -46,28 +46,22 @@ struct JSONStream: ChannelStream {
       let (request, id) = try decoder.decode(request, &streamDatabase) { (decoder, root, id) throws(WireError) in
         try decoder.listenRequest(root, in: id)
       }
-      let opened = try open(id)
-      if case .listen(let stream) = opened { try stream.receive(request) }
+      use(id)
+      opened = try opened ?? .listen(ListenStream(service, in: id, as: caller, wake: wake))
+      if case .listen(let stream)? = opened { try stream.receive(request) }
     case .write:
       let (request, id) = try decoder.decode(request, &streamDatabase) { (decoder, root, id) throws(WireError) in
         try decoder.writeStreamRequest(root, in: id)
       }
-      let opened = try open(id)
-      if case .write(let stream) = opened { try stream.receive(request) }
+      use(id)
+      opened = try opened ?? .write(WriteStream(service, in: id, as: caller, wake: wake))
+      if case .write(let stream)? = opened { try stream.receive(request) }
     }
   }
 
-  private mutating func open(_ id: DatabaseID) throws -> Opened {
-    if let opened { return opened }
+  private mutating func use(_ id: DatabaseID) {
     database = id
-    let made: Opened =
-      switch method {
-      case .listen: .listen(try ListenStream(service, in: id, as: caller, wake: wake))
-      case .write: .write(try WriteStream(service, in: id, as: caller, wake: wake))
-      }
-    encoder = StreamJSONEncoder(id)
-    opened = made
-    return made
+    encoder = encoder ?? StreamJSONEncoder(id)
   }
 
   mutating func pull(_ emit: (UnsafeRawBufferPointer) -> Bool) throws -> BodyProgress {
