@@ -107,6 +107,7 @@ let package = Package(
 
     // Accounts and files.
     library("Accounts", in: "Services", ["KeyValue", "WireFormat", "DocumentModel", "CCrypto", "CSodium", "CXCrypt"]),
+    library("IdentityService", in: "Services", ["Accounts", "WireFormat", "DocumentModel"]),
     library("Files", in: "Services", ["KeyValue", "WireFormat", "DocumentModel", "CCrypto", "CZlib"]),
 
     // HTTP and the APIs.
@@ -122,7 +123,7 @@ let package = Package(
       ]),
     library(
       "IdentityAPI", in: "API",
-      ["GatewayCore", "Transport", "Accounts", "DatabaseService", "WireFormat", "DocumentModel"]),
+      ["GatewayCore", "Transport", "IdentityService", "Accounts", "DatabaseService", "WireFormat", "DocumentModel"]),
     library(
       "StorageAPI", in: "API",
       [
@@ -138,13 +139,13 @@ let package = Package(
     library(
       "Gateway", in: "API",
       [
-        "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "GatewayCore", "Transport", "Accounts", "Files",
-        "DatabaseService",
+        "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "GatewayCore", "Transport", "IdentityService",
+        "Accounts", "Files", "DatabaseService",
       ]),
     library(
       "HearthServer", in: "Server",
       [
-        "Gateway", "GatewayCore", "IdentityAPI", "StorageAPI", "OperationsAPI", "Transport", "Accounts", "Files",
+        "Gateway", "GatewayCore", "StorageAPI", "OperationsAPI", "Transport", "IdentityService", "Accounts", "Files",
         "DatabaseService", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue", "FixtureTree", "WireFormat",
         "DocumentModel",
       ]),
@@ -204,6 +205,7 @@ let package = Package(
     tests(
       "AccountsTests",
       ["Accounts", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests("IdentityServiceTests", ["IdentityService", "Accounts", "LMDBEngine", "KeyValue", "TestSupport"]),
     tests("FilesTests", ["Files", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "RulesEngineTests", ["RulesEngine", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "TestSupport"]),

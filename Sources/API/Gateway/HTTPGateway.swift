@@ -2,7 +2,8 @@ package import Accounts
 package import DatabaseService
 import FirestoreAPI
 import GatewayCore
-package import IdentityAPI
+import IdentityAPI
+package import IdentityService
 package import OperationsAPI
 package import StorageAPI
 package import Transport
@@ -40,7 +41,7 @@ package final class HTTPGateway: RequestHandler {
   ///
   /// - Parameter usesTLS: whether clients reach the server by `https`.
   package init(
-    _ service: FirestoreService, accounts: AccountStore, identity: IdentityToolkit, files: FilesService? = nil,
+    _ service: FirestoreService, accounts: AccountStore, identity: AccountsService, files: FilesService? = nil,
     usesTLS: Bool = false,
     operations: OperationsService
   ) {

@@ -1,6 +1,7 @@
 package import GatewayCore
 import Accounts
 import DatabaseService
+package import IdentityService
 package import Transport
 import WireFormat
 
@@ -11,7 +12,7 @@ import WireFormat
 /// token in its body. A request of an administrator contains a bearer token. The event loop only parses requests:
 /// account operations wait for the disk and password hashing for the processor, so they run on queues.
 package final class IdentityHandler: Sendable {
-  private let toolkit: IdentityToolkit
+  private let service: AccountsService
   private let authenticator: Authenticator
 
   /// The largest body of an end user's request, in bytes.
@@ -19,8 +20,8 @@ package final class IdentityHandler: Sendable {
   /// The largest body of an administrator's request, in bytes.
   static let adminBytesMax = 32 << 20
 
-  package init(_ toolkit: IdentityToolkit, _ authenticator: Authenticator) {
-    self.toolkit = toolkit
+  package init(_ service: AccountsService, _ authenticator: Authenticator) {
+    self.service = service
     self.authenticator = authenticator
   }
 
@@ -29,21 +30,17 @@ package final class IdentityHandler: Sendable {
     _ route: IdentityRoute, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ responder: Responder
   ) {
     do {
-      guard Self.methods(of: route.call).contains(where: { $0 == request.method }) else {
-        throw AccountError(.notFound)
-      }
+      guard let call = route.call.handler(request.method) else { throw AccountError(.notFound) }
       let parameters = try QueryParameters(query)
       let isAdmin = try admit(route, parameters, request)
       let bytesMax = isAdmin ? Self.adminBytesMax : Self.userBytesMax
       guard request.body.count <= bytesMax else { return responder.sendTooLarge(bytesMax: bytesMax) }
-      let fields = try Self.fields(of: request)
+      let fields = try IdentityRequest(request, parameters)
       try check(route, fields, isAdmin: isAdmin)
-      let call = IdentityRequest(
-        toolkit: toolkit, isAdmin: isAdmin, fields: fields, parameters: parameters,
-        isRead: request.method == .get || request.method == .head, isDelete: request.method == .delete,
-        address: request.clientAddress, origin: Self.origin(of: request))
-      let isTaken = queue(for: route.call, fields).run {
-        let outcome = Result { try call.run(route.call) }
+      let caller = caller(of: fields, isAdmin: isAdmin, request.clientAddress)
+      let service = service
+      let isTaken = service.submit(call.workload(of: fields)) {
+        let outcome = Result { try call.respond(to: fields, service, caller) }
         responder.onLoop { Self.send(outcome, responder) }
       }
       guard isTaken else {
@@ -71,7 +68,7 @@ package final class IdentityHandler: Sendable {
       throw AccountError(.unauthenticated, "The token belongs to a user. This request needs an administrator's token.")
     }
     if route.isEmulatorOnly {
-      guard toolkit.accounts.mode == .emulator else { throw AccountError(.permissionDenied) }
+      guard service.accounts.mode == .emulator else { throw AccountError(.permissionDenied) }
       return false
     }
     guard !route.isForAdmins else { throw AccountError(.unauthenticated) }
@@ -82,94 +79,85 @@ package final class IdentityHandler: Sendable {
     return false
   }
 
-  private func check(_ route: IdentityRoute, _ fields: AccountsJSON, isAdmin: Bool) throws {
-    // Administrators may read the codes that were sent in every mode. The other emulator routes are only for tests.
-    if toolkit.accounts.mode == .production, [.emulatorAccounts, .emulatorAction].contains(route.call) {
-      throw AccountError(.permissionDenied)
-    }
+  private func check(_ route: IdentityRoute, _ fields: IdentityRequest, isAdmin: Bool) throws {
     let target = fields["targetProjectId"]?.text
     if !isAdmin, target != nil {
       throw AccountError(
         .insufficientPermission, "Only authenticated requests can specify target_project_id.")
     }
     // An emulator has one set of users for all projects that a test suite names.
-    guard toolkit.accounts.mode == .production, let project = route.project ?? target else { return }
-    guard project.utf8.elementsEqual(toolkit.accounts.project.id.utf8) else {
-      throw AccountError(.permissionDenied, "This server serves only project \(toolkit.accounts.project.id).")
+    guard service.accounts.mode == .production, let project = route.project ?? target else { return }
+    guard project.utf8.elementsEqual(service.accounts.project.id.utf8) else {
+      throw AccountError(.permissionDenied, "This server serves only project \(service.accounts.project.id).")
     }
   }
 
-  /// The origin that the client uses for the server, from the header `Host`.
-  private static func origin(of request: borrowing HTTPRequest) -> String {
-    let host = request.header("host").map { Array($0) } ?? []
-    let isName =
-      !host.isEmpty && host.count <= 255
-      && host.allSatisfy { byte in
-        (0x30...0x3A).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-          || [0x2D, 0x2E, 0x5B, 0x5D, 0x5F].contains(byte)
-      }
-    return "http://\(isName ? String(decoding: host, as: UTF8.self) : "localhost")"
-  }
-
-  // MARK: Requests
-
-  private static func methods(of call: IdentityRoute.Call) -> [HTTPMethod] {
-    switch call {
-    case .batchGet, .projectConfig: [.get, .post]
-    case .recaptchaParams, .recaptchaConfig, .passwordPolicy, .emulatorOobCodes, .emulatorVerificationCodes,
-      .emulatorAction:
-      [.get]
-    case .config, .emulatorConfig: [.get, .patch]
-    case .emulatorAccounts: [.delete]
-    case .unimplemented: [.get, .head, .post, .put, .patch, .delete]
-    default: [.post]
-    }
-  }
-
-  /// Parses the fields of a body: JSON or a form. A body that begins with `{` is JSON regardless of its content
-  /// type.
-  private static func fields(of request: borrowing HTTPRequest) throws -> AccountsJSON {
-    let body = request.body
-    guard let first = body.first(where: { $0 > 0x20 }) else { return .object([]) }
-    let isForm =
-      request.header("content-type").map {
-        $0.starts(with: "application/x-www-form-urlencoded".utf8)
-      } ?? false
-    guard first != UInt8(ascii: "{"), isForm else {
-      let tree = try AccountsJSON(parsing: Array(body))
-      guard tree.members != nil else { throw WireError.invalidJSON("Root element must be a message.") }
-      return tree
-    }
-    let parameters = try QueryParameters(body)
-    return .object(parameters.all.map { AccountsJSON.Member(name: $0.name, value: .string($0.value)) })
-  }
-
-  private func queue(for call: IdentityRoute.Call, _ fields: AccountsJSON) -> BoundedQueue {
-    switch call {
-    case .batchCreate, .batchDelete, .batchGet, .query: toolkit.batchQueue
-    case .signInWithPassword: toolkit.passwordQueue
-    case .signUp, .update: fields["password"] == nil ? toolkit.callQueue : toolkit.passwordQueue
-    case .resetPassword: fields["newPassword"] == nil ? toolkit.callQueue : toolkit.passwordQueue
-    case .emulatorAction: toolkit.passwordQueue
-    default: toolkit.callQueue
+  /// The caller of a request. Links in emails open the configured page, or the page that this server has for tests.
+  private func caller(of request: IdentityRequest, isAdmin: Bool, _ address: String?) -> AccountsCaller {
+    let page = service.options.actionURL ?? "http://\(request.host)/emulator/action"
+    let key = request.parameters.value("key") ?? "fake-api-key"
+    return AccountsCaller(isAdmin ? .admin : .user, address: address) { kind, code, continueURL in
+      var link = "\(page)\(page.contains("?") ? "&" : "?")mode=\(kind.mode)&lang=en&oobCode=\(code)"
+      link += "&apiKey=\(PercentEncoding.encode(key.utf8))"
+      if let continueURL { link += "&continueUrl=\(PercentEncoding.encode(continueURL.utf8))" }
+      return link
     }
   }
 
   // MARK: Responses
 
-  private static func send(_ outcome: Result<IdentityRequest.Response, any Error>, _ responder: Responder) {
+  private static func send(_ outcome: Result<IdentityCall.Response, any Error>, _ responder: Responder) {
     switch outcome {
     case .success(let response):
       if let location = response.location {
-        responder.sendRedirect(to: location, status: response.status)
+        responder.sendRedirect(to: location, status: 303)
       } else {
         // The body contains tokens and personal data, which no cache may store.
-        responder.sendJSON(response.body, status: response.status, cacheControl: "no-store")
+        responder.sendJSON(response.body, cacheControl: "no-store")
       }
     case .failure(let error):
       let failure = IdentityFailure(error)
       if failure.httpStatus == 500 { responder.exchange.logFailure("\(error)") }
       responder.sendJSON(failure.json, status: failure.httpStatus, cacheControl: "no-store")
     }
+  }
+}
+
+extension IdentityRoute.Call {
+  func handler(_ method: HTTPMethod) -> IdentityCall? {
+    let (calls, methods): (IdentityCall, [HTTPMethod]) =
+      switch self {
+      case .signUp: (.signUp, [.post])
+      case .signInWithPassword: (.signInWithPassword, [.post])
+      case .signInWithCustomToken: (.signInWithCustomToken, [.post])
+      case .signInWithIdp: (.signInWithIdp, [.post])
+      case .signInWithEmailLink: (.signInWithEmailLink, [.post])
+      case .signInWithPhoneNumber: (.signInWithPhoneNumber, [.post])
+      case .sendVerificationCode: (.sendVerificationCode, [.post])
+      case .lookup: (.lookup, [.post])
+      case .update: (.update, [.post])
+      case .delete: (.delete, [.post])
+      case .createAuthUri: (.createAuthURI, [.post])
+      case .sendOobCode: (.sendOobCode, [.post])
+      case .resetPassword: (.resetPassword, [.post])
+      case .batchGet: (.batchGet, [.get, .post])
+      case .batchCreate: (.batchCreate, [.post])
+      case .batchDelete: (.batchDelete, [.post])
+      case .query: (.query, [.post])
+      case .createSessionCookie: (.createSessionCookie, [.post])
+      case .projectConfig: (.projectConfig, [.get, .post])
+      case .config: (method == .get ? .config : .changeConfig, [.get, .patch])
+      case .recaptchaParams: (.recaptchaParameters, [.get])
+      case .recaptchaConfig: (.recaptchaConfig, [.get])
+      case .passwordPolicy: (.passwordPolicy, [.get])
+      case .token: (.token, [.post])
+      case .emulatorAccounts: (.emulatorAccounts, [.delete])
+      case .emulatorConfig: (method == .get ? .emulatorConfig : .changeEmulatorConfig, [.get, .patch])
+      case .emulatorOobCodes: (.emulatorOobCodes, [.get])
+      case .emulatorVerificationCodes: (.emulatorVerificationCodes, [.get])
+      case .emulatorAction: (.emulatorAction, [.get])
+      case .unimplemented: (.unimplemented, [.get, .head, .post, .put, .patch, .delete])
+      }
+    return methods.contains(where: { $0 == method }) ? calls : nil
   }
 }
