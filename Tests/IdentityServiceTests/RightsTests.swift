@@ -4,7 +4,7 @@ import IdentityService
 import TestSupport
 import Testing
 
-/// What end users, administrators and test suites may do, and the sizes of their requests.
+/// The rights of end users, administrators and test suites, and the limits of their requests.
 @Suite struct RightsTests {
   /// The calls that only administrators may make, each with a request that an administrator may make.
   static let administration: [(name: String, call: @Sendable (AccountsService, AccountsCaller) throws -> Void)] = [

@@ -31,7 +31,7 @@ package struct AccountsCaller: Sendable {
 extension AccountsService {
   /// Returns the user of an ID token.
   ///
-  /// - Throws: `MISSING_ID_TOKEN` if there is none, or an error of `AccountStore.owner(ofIDToken:)`.
+  /// - Throws: `MISSING_ID_TOKEN` if the request has no token, or an error of `AccountStore.owner(ofIDToken:)`.
   func owner(of idToken: String?) throws -> (user: User, token: VerifiedToken) {
     guard let idToken else { throw AccountError(.missingIDToken) }
     return try accounts.owner(ofIDToken: idToken)

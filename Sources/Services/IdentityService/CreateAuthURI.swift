@@ -21,7 +21,7 @@ extension AccountsService {
     package var sessionID: String
     /// Whether an account has the address; `nil` if the settings hide addresses.
     package var isRegistered: Bool?
-    /// The providers and methods of the account, or `nil` if there is none to show.
+    /// The providers and methods of the account, or `nil` if no account may be shown.
     package var account: (providers: [String], methods: [String])?
   }
 

@@ -19,7 +19,7 @@ extension AccountsService {
     package var deletedAttributes: [String]?
     /// The providers to unlink.
     package var deletedProviders: [String]?
-    /// The changes that only administrators may make, or `nil` if there are none.
+    /// The changes that only administrators may make, or `nil` if the request makes no such change.
     package var administration: Administration?
 
     /// Changes that only administrators may make.
