@@ -60,8 +60,7 @@ extension IdentityCall {
 
   private static func append(_ error: AccountsService.BatchError, uid: String? = nil, to json: inout JSONWriter) {
     json.object { json in
-      json.key("index")
-      json.number(error.index)
+      json.number("index", error.index)
       if let uid { json.text("localId", uid) }
       json.text("message", error.error.message)
     }

@@ -67,10 +67,10 @@ extension IdentityCall.Response {
   /// Creates a response with the member `kind`; `append` writes the other members.
   static func object(_ kind: StaticString? = nil, _ append: (inout JSONWriter) -> Void = { _ in }) -> Self {
     var json = JSONWriter(.compact)
-    json.beginObject()
-    if let kind { json.text("kind", "identitytoolkit#\(kind)") }
-    append(&json)
-    json.endObject()
+    json.object { json in
+      if let kind { json.text("kind", "identitytoolkit#\(kind)") }
+      append(&json)
+    }
     return Self(body: json.bytes)
   }
 }
@@ -81,40 +81,5 @@ extension JSONWriter {
     text("idToken", outcome.idToken)
     text("refreshToken", outcome.refreshToken)
     text("expiresIn", "\(AccountStore.idTokenSeconds)")
-  }
-
-  /// Appends a string member, even if it is empty.
-  mutating func text(_ name: StaticString, _ value: String) {
-    key(name)
-    string(value)
-  }
-
-  /// Appends a Boolean member, even if it is `false`.
-  mutating func boolean(_ name: StaticString, _ value: Bool) {
-    key(name)
-    bool(value)
-  }
-
-  /// Appends an array member.
-  mutating func array<Element>(
-    _ name: StaticString, _ elements: some Sequence<Element>, _ append: (Element, inout JSONWriter) -> Void
-  ) {
-    key(name)
-    beginArray()
-    for element in elements { append(element, &self) }
-    endArray()
-  }
-
-  /// Appends an object member.
-  mutating func object(_ name: StaticString, _ append: (inout JSONWriter) -> Void) {
-    key(name)
-    object(append)
-  }
-
-  /// Appends an object.
-  mutating func object(_ append: (inout JSONWriter) -> Void) {
-    beginObject()
-    append(&self)
-    endObject()
   }
 }

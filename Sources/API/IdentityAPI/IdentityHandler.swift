@@ -1,6 +1,6 @@
 package import GatewayCore
 import Accounts
-import DatabaseService
+package import DatabaseService
 package import IdentityService
 package import Transport
 import WireFormat
@@ -11,82 +11,83 @@ import WireFormat
 /// A request of an end user contains an API key, which may be any non-empty text, and identifies the user by an ID
 /// token in its body. A request of an administrator contains a bearer token. The event loop only parses requests:
 /// account operations wait for the disk and password hashing for the processor, so they run on queues.
-package final class IdentityHandler: Sendable {
+package final class IdentityHandler: API {
+  package let authenticator: Authenticator
   private let service: AccountsService
-  private let authenticator: Authenticator
 
   /// The largest body of an end user's request, in bytes.
   static let userBytesMax = 256 << 10
   /// The largest body of an administrator's request, in bytes.
   static let adminBytesMax = 32 << 20
 
+  /// Creates a handler for the accounts of a service.
   package init(_ service: AccountsService, _ authenticator: Authenticator) {
     self.service = service
     self.authenticator = authenticator
   }
 
-  /// Handles a request for a path that ``IdentityRoute`` knows.
-  package func handle(
-    _ route: IdentityRoute, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ responder: Responder
-  ) {
-    do {
-      guard let call = route.call.handler(request.method) else { throw AccountError(.notFound) }
-      let parameters = try QueryParameters(query)
-      let isAdmin = try admit(route, parameters, request)
-      let bytesMax = isAdmin ? Self.adminBytesMax : Self.userBytesMax
-      guard request.body.count <= bytesMax else { return responder.sendTooLarge(bytesMax: bytesMax) }
-      let fields = try IdentityRequest(request, parameters)
-      try check(route, fields, isAdmin: isAdmin)
-      let caller = caller(of: fields, isAdmin: isAdmin, request.clientAddress)
-      let service = service
-      let isTaken = service.submit(call.workload(of: fields)) {
-        let outcome = Result { try call.respond(to: fields, service, caller) }
-        responder.onLoop { Self.send(outcome, responder) }
-      }
-      guard isTaken else {
-        throw AccountError(.tooManyAttempts, "The server is busy with other sign-ins. Try again in a moment.")
-      }
-    } catch {
-      Self.send(.failure(error), responder)
-    }
-  }
-
-  // MARK: Authorization
-
-  /// Authorizes the caller. Returns whether it is an administrator.
+  /// Returns the caller of a request (auth-api.md, section 2).
   ///
-  /// - Throws: `AccountError` if the caller may not make the request at all (auth-api.md, section 2).
-  private func admit(
-    _ route: IdentityRoute, _ parameters: QueryParameters, _ request: borrowing HTTPRequest
-  ) throws -> Bool {
+  /// - Throws: `AccountError` if the caller may not make the request at all, or `Status` if the query is malformed.
+  package func authenticate(_ request: borrowing HTTPRequest, _ access: RouteAccess) throws -> Caller {
+    let parameters = try QueryParameters(request.target.pathAndQuery.query)
+    var caller = Caller.user(nil)
     if let header = request.header("authorization"), Authenticator.isBearer(header) {
-      do throws(Status) {
-        if case .admin = try authenticator.caller(of: request) { return true }
-      } catch {
+      do throws(Status) { caller = try authenticator.caller(of: request) } catch {
         throw AccountError(.unauthenticated, error.message)
       }
-      throw AccountError(.unauthenticated, "The token belongs to a user. This request needs an administrator's token.")
+      guard caller.isAdmin else {
+        throw AccountError(
+          .unauthenticated, "The token belongs to a user. This request needs an administrator's token.")
+      }
     }
-    if route.isEmulatorOnly {
-      guard service.accounts.mode == .emulator else { throw AccountError(.permissionDenied) }
-      return false
+    switch access {
+    case .everyone: break
+    case .emulator: guard authenticator.isForEmulator else { throw AccountError(.permissionDenied) }
+    case .administratorOrEmulator:
+      guard caller.isAdmin || authenticator.isForEmulator else { throw AccountError(.permissionDenied) }
+    case .administrator: guard caller.isAdmin else { throw AccountError(.unauthenticated) }
+    case .caller:
+      let header = request.header("x-goog-api-key")
+      guard caller.isAdmin || parameters.value("key")?.isEmpty == false || header?.isEmpty == false else {
+        throw AccountError(.permissionDenied, "The request is missing a valid API key.")
+      }
     }
-    guard !route.isForAdmins else { throw AccountError(.unauthenticated) }
-    let header = request.header("x-goog-api-key")
-    guard parameters.value("key")?.isEmpty == false || header?.isEmpty == false else {
-      throw AccountError(.permissionDenied, "The request is missing a valid API key.")
-    }
-    return false
+    return caller
   }
 
-  private func check(_ route: IdentityRoute, _ fields: IdentityRequest, isAdmin: Bool) throws {
+  /// Makes a call on one of the service's queues, and responds.
+  ///
+  /// - Parameter namesProject: whether the first captured part of the path is a project.
+  func handle(
+    _ call: IdentityCall, _ request: borrowing HTTPRequest, _ routed: RoutedCall, namesProject: Bool
+  ) throws {
+    let (responder, isAdmin) = (routed.responder, routed.caller.isAdmin)
+    let bytesMax = isAdmin ? Self.adminBytesMax : Self.userBytesMax
+    guard request.body.count <= bytesMax else { return responder.sendTooLarge(bytesMax: bytesMax) }
+    let fields = try IdentityRequest(request)
+    try check(project: namesProject ? routed.part(0, of: request) : nil, fields, isAdmin: isAdmin)
+    let caller = caller(of: fields, isAdmin: isAdmin, request.clientAddress)
+    let service = service
+    let isTaken = service.submit(call.workload(of: fields)) {
+      let outcome = Result { try call.respond(to: fields, service, caller) }
+      responder.onLoop { Self.send(outcome, responder) }
+    }
+    guard isTaken else {
+      throw AccountError(.tooManyAttempts, "The server is busy with other sign-ins. Try again in a moment.")
+    }
+  }
+
+  /// Checks that a request is for the project of this server. An emulator has one set of users for all projects that
+  /// a test suite names.
+  private func check(project part: UnsafeRawBufferPointer?, _ fields: IdentityRequest, isAdmin: Bool) throws {
     let target = fields["targetProjectId"]?.text
     if !isAdmin, target != nil {
       throw AccountError(
         .insufficientPermission, "Only authenticated requests can specify target_project_id.")
     }
-    // An emulator has one set of users for all projects that a test suite names.
-    guard service.accounts.mode == .production, let project = route.project ?? target else { return }
+    let named = part.map { part in (try? RoutedCall.decoded(part)) ?? String(decoding: part, as: UTF8.self) }
+    guard service.accounts.mode == .production, let project = named ?? target else { return }
     guard project.utf8.elementsEqual(service.accounts.project.id.utf8) else {
       throw AccountError(.permissionDenied, "This server serves only project \(service.accounts.project.id).")
     }
@@ -106,6 +107,12 @@ package final class IdentityHandler: Sendable {
 
   // MARK: Responses
 
+  /// Responds with an error, in the form of the Identity Toolkit API.
+  package func refuse(_ error: any Error, _ request: borrowing HTTPRequest, _ responder: Responder) {
+    if case RouteError.wrongMethod = error { return Self.send(.failure(AccountError(.notFound)), responder) }
+    Self.send(.failure(error), responder)
+  }
+
   private static func send(_ outcome: Result<IdentityCall.Response, any Error>, _ responder: Responder) {
     switch outcome {
     case .success(let response):
@@ -120,44 +127,5 @@ package final class IdentityHandler: Sendable {
       if failure.httpStatus == 500 { responder.exchange.logFailure("\(error)") }
       responder.sendJSON(failure.json, status: failure.httpStatus, cacheControl: "no-store")
     }
-  }
-}
-
-extension IdentityRoute.Call {
-  func handler(_ method: HTTPMethod) -> IdentityCall? {
-    let (calls, methods): (IdentityCall, [HTTPMethod]) =
-      switch self {
-      case .signUp: (.signUp, [.post])
-      case .signInWithPassword: (.signInWithPassword, [.post])
-      case .signInWithCustomToken: (.signInWithCustomToken, [.post])
-      case .signInWithIdp: (.signInWithIdp, [.post])
-      case .signInWithEmailLink: (.signInWithEmailLink, [.post])
-      case .signInWithPhoneNumber: (.signInWithPhoneNumber, [.post])
-      case .sendVerificationCode: (.sendVerificationCode, [.post])
-      case .lookup: (.lookup, [.post])
-      case .update: (.update, [.post])
-      case .delete: (.delete, [.post])
-      case .createAuthUri: (.createAuthURI, [.post])
-      case .sendOobCode: (.sendOobCode, [.post])
-      case .resetPassword: (.resetPassword, [.post])
-      case .batchGet: (.batchGet, [.get, .post])
-      case .batchCreate: (.batchCreate, [.post])
-      case .batchDelete: (.batchDelete, [.post])
-      case .query: (.query, [.post])
-      case .createSessionCookie: (.createSessionCookie, [.post])
-      case .projectConfig: (.projectConfig, [.get, .post])
-      case .config: (method == .get ? .config : .changeConfig, [.get, .patch])
-      case .recaptchaParams: (.recaptchaParameters, [.get])
-      case .recaptchaConfig: (.recaptchaConfig, [.get])
-      case .passwordPolicy: (.passwordPolicy, [.get])
-      case .token: (.token, [.post])
-      case .emulatorAccounts: (.emulatorAccounts, [.delete])
-      case .emulatorConfig: (method == .get ? .emulatorConfig : .changeEmulatorConfig, [.get, .patch])
-      case .emulatorOobCodes: (.emulatorOobCodes, [.get])
-      case .emulatorVerificationCodes: (.emulatorVerificationCodes, [.get])
-      case .emulatorAction: (.emulatorAction, [.get])
-      case .unimplemented: (.unimplemented, [.get, .head, .post, .put, .patch, .delete])
-      }
-    return methods.contains(where: { $0 == method }) ? calls : nil
   }
 }

@@ -12,11 +12,12 @@ struct IdentityRequest: Sendable {
   /// The name and port that the client uses for the server.
   let host: String
 
-  /// Parses a body: JSON or a form. A body that begins with `{` is JSON regardless of its content type.
+  /// Parses the query, and the body: JSON or a form. A body that begins with `{` is JSON regardless of its content
+  /// type.
   ///
-  /// - Throws: `WireError` or `Status` if the body is malformed.
-  init(_ request: borrowing HTTPRequest, _ parameters: QueryParameters) throws {
-    self.parameters = parameters
+  /// - Throws: `WireError` or `Status` if the query or the body is malformed.
+  init(_ request: borrowing HTTPRequest) throws {
+    parameters = try QueryParameters(request.target.pathAndQuery.query)
     let name = request.header("host").map { Array($0) } ?? []
     let isName =
       !name.isEmpty && name.count <= 255

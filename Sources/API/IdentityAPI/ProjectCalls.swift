@@ -41,14 +41,11 @@ extension IdentityCall {
   static let passwordPolicy = IdentityCall { _, _, _ in
     .object { json in
       json.object("customStrengthOptions") { json in
-        json.key("minPasswordLength")
-        json.number(UserLimits.passwordCharactersMin)
-        json.key("maxPasswordLength")
-        json.number(UserLimits.passwordBytesMax)
+        json.number("minPasswordLength", UserLimits.passwordCharactersMin)
+        json.number("maxPasswordLength", UserLimits.passwordBytesMax)
       }
       json.array("allowedNonAlphanumericCharacters", [String]()) { $1.string($0) }
-      json.key("schemaVersion")
-      json.number(1)
+      json.number("schemaVersion", 1)
       json.text("enforcementState", "OFF")
       json.boolean("forceUpgradeOnSignin", false)
     }

@@ -89,7 +89,7 @@ public final class Server: Sendable {
       service, accounts: accounts, identity: identity,
       files: FilesService(store: files, rules: fileRules, project: configuration.project),
       usesTLS: configuration.tls != nil, operations: operations)
-    let listener = OperationsListener(gateway.operations)
+    let listener = gateway.operations
     do {
       http = try HTTPServer(configuration: transport, handler: gateway)
       operationsHTTP = try configuration.metricsAddress.map { address throws(TransportError) in
