@@ -1,5 +1,6 @@
 import Accounts
 import Dispatch
+import DocumentModel
 import IdentityService
 import TestSupport
 import Testing
@@ -20,8 +21,8 @@ import Testing
       users: (0..<count).map { .init(uid: "u\($0)") }, hashParameters: .failure(AccountError(.missingHashAlgorithm)))
   }
 
-  @Test(arguments: [AccountStore.Mode.production, .emulator])
-  func endUsersCannotAdminister(mode: AccountStore.Mode) throws {
+  @Test(arguments: [ServerMode.production, .emulator])
+  func endUsersCannotAdminister(mode: ServerMode) throws {
     let world = try ServiceWorld(mode)
     for (name, call) in Self.administration {
       #expect(refusal { try call(world.service, ServiceWorld.user) } == .unauthenticated, "\(name)")

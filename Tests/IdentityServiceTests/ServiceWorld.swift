@@ -1,4 +1,5 @@
 import Accounts
+import DocumentModel
 import IdentityService
 import LMDBEngine
 import Synchronization
@@ -22,7 +23,7 @@ final class ServiceWorld: Sendable {
   static let admin = AccountsCaller(.admin, address: "192.0.2.1")
 
   init(
-    _ mode: AccountStore.Mode = .production, change: (inout AccountsService.Options) -> Void = { _ in }
+    _ mode: ServerMode = .production, change: (inout AccountsService.Options) -> Void = { _ in }
   ) throws {
     let (clock, logged) = (clock, Logged())
     self.logged = logged

@@ -19,7 +19,7 @@ import WireFormat
     let registry = DatabaseRegistry(
       retention: Retention(historySeconds: 300), clock: Clock { [time] in time.now }, idleSeconds: nil
     ) { (_) throws(StorageError) in store }
-    service = FirestoreService(databases: registry, defaultAccess: .everybody)
+    service = FirestoreService(databases: registry, mode: .emulator)
   }
 
   @discardableResult

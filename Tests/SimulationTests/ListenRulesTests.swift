@@ -55,7 +55,7 @@ import Watch
   }
 
   @Test func withoutRulesTargetsAreRefusedAndTheStreamContinues() throws {
-    let locked = try SimulatedService(defaultAccess: .nobody)
+    let locked = try SimulatedService(mode: .production)
     try locked.commit([.set("open/o")])
     let client = try ListeningClient(locked, as: .user(nil))
     for target: Int32 in [2, 4] {

@@ -247,7 +247,7 @@ import Watch
     let registry = DatabaseRegistry(clock: Clock { time.now }, idleSeconds: 10) { (_) throws(StorageError) in
       try LMDBStore.open(.inMemory(mapBytes: 1 << 24))
     }
-    let service = FirestoreService(databases: registry, defaultAccess: .everybody)
+    let service = FirestoreService(databases: registry, mode: .emulator)
     let stream = try ListenStream(service, in: self.service.id, as: .admin) {}
     time.advance(seconds: 100)
     registry.maintain()

@@ -85,7 +85,7 @@ private struct Simulation {
     let registry = DatabaseRegistry(clock: Clock { time.now }, idleSeconds: nil, indexes: { _ in indexes }) {
       (_) throws(StorageError) in try open()
     }
-    return (registry, FirestoreService(databases: registry, defaultAccess: .everybody))
+    return (registry, FirestoreService(databases: registry, mode: .emulator))
   }
 
   mutating func step() throws {

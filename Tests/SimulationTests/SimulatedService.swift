@@ -21,14 +21,14 @@ struct SimulatedService: Sendable {
   let service: FirestoreService
   let id: DatabaseID
 
-  init(defaultAccess: FirestoreService.DefaultAccess = .everybody) throws {
+  init(mode: ServerMode = .emulator) throws {
     guard let id = DatabaseID(project: "p") else { throw Difference("no id") }
     self.id = id
     let store = try LMDBStore.open(.inMemory(mapBytes: 1 << 30))
     let registry = DatabaseRegistry(clock: Clock { [time] in time.now }, idleSeconds: nil) { (_) throws(StorageError) in
       store
     }
-    service = FirestoreService(databases: registry, defaultAccess: defaultAccess)
+    service = FirestoreService(databases: registry, mode: mode)
   }
 
   func result(of writes: [Write], transaction: TransactionID?) throws -> Result<CommitOutcome, Status> {

@@ -8,7 +8,7 @@ import Testing
       "CCrypto", "CEpoll", "CHTTPParser", "CLMDB", "CNGHTTP2", "COpenSSL", "CRE2", "CSimdjson", "CSodium", "CTimex",
       "CUV", "CXCrypt", "CXXHash", "CZlib",
     ],
-    ["Basics"],
+    ["Basics", "Digests"],
     ["DocumentModel", "KeyValue", "Transport"],
     ["LMDBEngine", "WireFormat"],
     ["Accounts", "Files", "FixtureTree", "HearthClient", "KeyEncoding", "RulesEngine"],
@@ -45,8 +45,8 @@ import Testing
     // `hearth doctor` asks the kernel whether the clock is synchronized.
     "CTimex": ["HearthCLI"],
     "CXXHash": ["DocumentStore"], "CSodium": ["Accounts"], "CXCrypt": ["Accounts"],
-    // Checksums of files come from libcrypto and zlib too.
-    "CCrypto": ["Accounts", "Files"], "CZlib": ["Transport", "Files"],
+    // All checksums come from Digests. Accounts needs libcrypto's keys and password hashes, Transport zlib's gzip.
+    "CCrypto": ["Accounts", "Digests"], "CZlib": ["Transport", "Digests"],
     // Other modules reach the handlers of the API through the server.
     "Gateway": ["HearthServer"],
     "TestSupport": ["Benchmarks", "Fuzzers"],

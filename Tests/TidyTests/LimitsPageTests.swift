@@ -29,6 +29,7 @@ import Testing
     ("Patterns of names", "Sources/Services/Files/Objects/NamePattern.swift"),
     ("Composed files", "Sources/Services/Files/Store/FileStore+Compose.swift"),
     ("Batches of requests for files", "Sources/API/Gateway/Files/BatchReader.swift"),
+    ("Threads for work that waits", "Sources/Basics/WorkerLimits.swift"),
     ("Connections", configurationPath),
     ("JSON requests", "Sources/Wire/WireFormat/JSON/JSONDocument.swift"),
     ("Index files", "Sources/Wire/FixtureTree/IndexFile/IndexFile.swift"),

@@ -1,5 +1,6 @@
 package import Accounts
 package import DatabaseService
+import DocumentModel
 import FirestoreAPI
 package import GatewayCore
 import IdentityAPI
@@ -28,12 +29,8 @@ package final class HTTPGateway: RequestHandler {
     usesTLS: Bool = false,
     operations: OperationsService
   ) {
-    verifier =
-      switch accounts.mode {
-      case .emulator: EmulatorTokens(accounts)
-      case .production: AccountTokens(accounts)
-      }
-    let authenticator = Authenticator(verifier: verifier, isForEmulator: service.defaultAccess == .everybody)
+    verifier = accounts.mode.acceptsUnsignedTokens ? EmulatorTokens(accounts) : AccountTokens(accounts)
+    let authenticator = Authenticator(verifier: verifier, isForEmulator: service.mode.admitsCallersWithoutRules)
     let rest = RESTHandler(service, authenticator)
     let channels = WebChannelHandler(service, authenticator)
     let metrics = MetricsReport(operations, service) { channels.openChannels }

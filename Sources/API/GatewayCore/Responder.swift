@@ -1,3 +1,4 @@
+import Basics
 package import DatabaseService
 package import Transport
 
@@ -24,6 +25,18 @@ package struct Responder: Sendable {
       work()
     } else {
       exchange.loop.execute(work)
+    }
+  }
+
+  private static let workers = BoundedWorkers(
+    "administration", threads: WorkerLimits.administrationThreadsMax,
+    unfinishedMax: WorkerLimits.administrationUnfinishedMax)
+
+  /// Runs work of an administrator's request that is too long for the loop on another thread, which must respond
+  /// through ``onLoop(_:)``. Responds with RESOURCE_EXHAUSTED if too many such requests are unfinished.
+  package func work(_ body: @escaping @Sendable () -> Void) {
+    if !Self.workers.run(body) {
+      sendError(Status(.resourceExhausted, "The server is busy with other requests. Try again in a moment."))
     }
   }
 

@@ -66,7 +66,7 @@ extension IdentityCall {
     }
   }
 
-  private static func importedUser(_ record: AccountsJSON) -> AccountsService.ImportedUser {
+  private static func importedUser(_ record: JSONTree) -> AccountsService.ImportedUser {
     var user = AccountsService.ImportedUser(uid: record["localId"]?.text)
     user.email = record.text("email")
     user.isEmailVerified = record["emailVerified"]?.flag ?? false

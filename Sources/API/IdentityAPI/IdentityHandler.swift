@@ -1,6 +1,7 @@
-package import GatewayCore
 import Accounts
 package import DatabaseService
+import DocumentModel
+package import GatewayCore
 package import IdentityService
 package import Transport
 import WireFormat

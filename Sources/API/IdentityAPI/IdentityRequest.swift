@@ -6,7 +6,7 @@ import WireFormat
 /// The fields of a request to the Identity Toolkit API.
 struct IdentityRequest: Sendable {
   /// The members of the body, which was JSON or a form.
-  let fields: AccountsJSON
+  let fields: JSONTree
   /// The parameters of the URL.
   let parameters: QueryParameters
   /// The name and port that the client uses for the server.
@@ -25,19 +25,21 @@ struct IdentityRequest: Sendable {
     host = isName ? String(decoding: name, as: UTF8.self) : "localhost"
     let body = request.body
     guard let first = body.first(where: { $0 > 0x20 }) else {
-      fields = .object([])
+      fields = JSONTree(.object([]))
       return
     }
     let isForm = request.header("content-type")?.starts(with: "application/x-www-form-urlencoded".utf8) ?? false
     guard first != UInt8(ascii: "{"), isForm else {
-      fields = try AccountsJSON(parsing: Array(body))
+      fields = try JSONTree(parsing: Array(body))
       guard fields.members != nil else { throw WireError.invalidJSON("Root element must be a message.") }
       return
     }
-    fields = .object(try QueryParameters(body).all.map { AccountsJSON.Member(name: $0.name, value: .string($0.value)) })
+    fields = JSONTree(
+      .object(
+        try QueryParameters(body).all.map { JSONTree.Member(name: $0.name, value: JSONTree(.string($0.value))) }))
   }
 
-  subscript(_ field: StaticString) -> AccountsJSON? { fields[field] }
+  subscript(_ field: StaticString) -> JSONTree? { fields[field] }
 
   /// The string in a field, or `nil` if it is missing or empty.
   func text(_ field: StaticString) -> String? { fields.text(field) }
@@ -59,7 +61,7 @@ struct IdentityRequest: Sendable {
   }
 }
 
-extension AccountsJSON {
+extension JSONTree {
   /// The string in a field, or `nil` if it is missing or empty.
   func text(_ field: StaticString) -> String? { self[field]?.text.flatMap { $0.isEmpty ? nil : $0 } }
 }

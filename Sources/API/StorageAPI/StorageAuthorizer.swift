@@ -12,9 +12,6 @@ struct StorageAuthorizer: Sendable {
   /// The project whose documents the rules may read, unless the bucket's name contains another project.
   let project: String?
 
-  /// Whether error messages name the missing permission: only in emulator mode.
-  private var explains: Bool { service.defaultAccess == .everybody }
-
   /// Authorizes a caller for one operation. `name` is an object's name; for a list it is the prefix without its
   /// last slash.
   ///
@@ -66,7 +63,7 @@ struct StorageAuthorizer: Sendable {
   }
 
   private func denial(_ method: RulesMethod?) -> FilesError {
-    guard explains else { return .denied("Permission denied.") }
+    guard service.mode.explainsDenials else { return .denied("Permission denied.") }
     switch method {
     case nil: return .denied("Permission denied. Storage Emulator has no loaded ruleset.")
     case .get: return .denied("Permission denied. No READ permission.")

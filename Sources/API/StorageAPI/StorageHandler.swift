@@ -27,7 +27,7 @@ package final class StorageHandler: Sendable {
   private let authenticator: Authenticator
   private let keys: ServiceKeys
   private let authorizer: StorageAuthorizer
-  private let isEmulator: Bool
+  private let trustsMissingCredentials: Bool
   private let scheme: String
 
   package init(
@@ -36,7 +36,7 @@ package final class StorageHandler: Sendable {
     self.files = files
     self.keys = keys
     self.authenticator = authenticator
-    isEmulator = service.defaultAccess == .everybody
+    trustsMissingCredentials = service.mode.trustsMissingCredentials
     scheme = usesTLS ? "https" : "http"
     authorizer = StorageAuthorizer(service: service, rules: files.rules, project: files.project)
   }
@@ -227,7 +227,7 @@ package final class StorageHandler: Sendable {
   /// credentials, or those of any service account.
   private func isAdmin(_ caller: Caller, _ request: borrowing HTTPRequest) -> Bool {
     if case .admin = caller { return true }
-    return isEmulator && request.header("authorization") == nil
+    return trustsMissingCredentials && request.header("authorization") == nil
   }
 
   /// The error for requests with encryption keys. If the server ignored the keys, clients would rely on encryption

@@ -1,3 +1,4 @@
+package import DocumentModel
 package import DocumentStore
 
 /// The configuration of a server. Every flag of `hearth serve` is a property here.
@@ -98,6 +99,8 @@ public struct HearthConfiguration: Sendable {
   public var storage: Storage
   /// Whether the server runs for development or for real users.
   public var mode = Mode.production
+  /// The mode in the form of the layers below, which users of the library do not see.
+  package var serverMode: ServerMode { mode == .emulator ? .emulator : .production }
   /// The project whose `(default)` database and accounts the server serves in production. In emulator mode, the
   /// default project of tools and accounts.
   public var project: String?

@@ -61,7 +61,7 @@ public final class Server: Sendable {
     rules = try RulesFiles(configuration, rulesRegistry, fileRules)
     registry = Self.makeRegistry(configuration, directory, indexes)
     service = FirestoreService(
-      databases: registry, defaultAccess: configuration.mode == .emulator ? .everybody : .nobody, rules: rulesRegistry,
+      databases: registry, mode: configuration.serverMode, rules: rulesRegistry,
       proofMode: configuration.isEmulatorCompatible ? .emulator : .sound,
       requiresIndexes: configuration.requiresIndexes)
     files = FilesSetup.make(configuration, directory, registry)
@@ -122,7 +122,7 @@ public final class Server: Sendable {
         }
       return try AccountStore(
         store: try LMDBStore.open(options), project: AccountsProject(project),
-        mode: configuration.mode == .emulator ? .emulator : .production, now: { clock.now() },
+        mode: configuration.serverMode, now: { clock.now() },
         audit: { configuration.log(LogEvent($0)) })
     } catch { throw .storage(error.description) }
   }
@@ -241,7 +241,7 @@ public final class Server: Sendable {
   private static func makeRegistry(
     _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ indexes: IndexFiles
   ) -> DatabaseRegistry {
-    let isEmulator = configuration.mode == .emulator
+    let mode = configuration.serverMode
     let declared = configuration.project.flatMap { DatabaseID(project: $0) }
     let mapBytes = configuration.mapBytes
     let enterprise = enterpriseNames(configuration)
@@ -253,7 +253,7 @@ public final class Server: Sendable {
       indexObserver: configuration.logsProgress
         ? IndexLog { configuration.log(.info, "index.progress", $0) }.observer : nil
     ) { (id) throws(StorageError) in
-      guard isEmulator || id == declared else { return nil }
+      guard mode.createsWhatRequestsName || id == declared else { return nil }
       guard let directory else { return try LMDBStore.open(.inMemory(mapBytes: mapBytes)) }
       return try LMDBStore.open(LMDBOptions(path: try directory.makeFile(of: id), mapBytes: mapBytes))
     }

@@ -8,19 +8,10 @@ package import RulesEngine
 /// 2. Reads are synchronous, on the caller's thread. Commits respond later through a completion handler.
 /// 3. Methods throw errors of all layers. The protocol handlers convert them with ``Status/init(_:database:)``.
 package final class FirestoreService: Sendable {
-  /// The callers that may use a database without rules, in addition to administrators.
-  package enum DefaultAccess: Sendable {
-    /// All callers: emulator mode.
-    case everybody
-    /// No callers: production mode.
-    case nobody
-  }
-
   package let databases: DatabaseRegistry
   /// The rules of the databases.
   package let rules: RulesRegistry
-  /// The callers admitted without rules. If these are all callers, denials include the reasons.
-  package let defaultAccess: DefaultAccess
+  package let mode: ServerMode
   /// The way in which rules authorize queries.
   let proofMode: ProofMode
   /// Whether queries are rejected for which production would lack an index.
@@ -36,12 +27,12 @@ package final class FirestoreService: Sendable {
 
   /// Creates a service. It wakes all listeners whenever rules change.
   package init(
-    databases: DatabaseRegistry, defaultAccess: DefaultAccess, rules: RulesRegistry = RulesRegistry(),
+    databases: DatabaseRegistry, mode: ServerMode, rules: RulesRegistry = RulesRegistry(),
     proofMode: ProofMode = .sound,
     requiresIndexes: Bool = false
   ) {
     self.databases = databases
-    self.defaultAccess = defaultAccess
+    self.mode = mode
     self.rules = rules
     self.proofMode = proofMode
     self.requiresIndexes = requiresIndexes
@@ -75,7 +66,7 @@ package final class FirestoreService: Sendable {
   /// (listen-and-webchannel.md, section 1.9).
   /// - Throws: The errors of ``access(to:as:)``; `PERMISSION_DENIED` only if the database is not served.
   func accessOfListener(to id: DatabaseID, as caller: Caller) throws -> DatabaseAccess {
-    guard case .user(let auth) = caller, defaultAccess == .nobody, case .none = rules.active(for: id),
+    guard case .user(let auth) = caller, !mode.admitsCallersWithoutRules, case .none = rules.active(for: id),
       let nothing = ActiveRuleset.grantingNothing
     else { return try access(to: id, as: caller) }
     guard let database = try databases.database(id) else { throw Status.permissionDenied }
@@ -84,14 +75,14 @@ package final class FirestoreService: Sendable {
 
   private func makeAuthorizer(_ ruleset: ActiveRuleset, _ auth: RulesAuth?) -> Authorizer {
     Authorizer(
-      ruleset: ruleset, auth: auth, explains: defaultAccess == .everybody, proofMode: proofMode,
+      ruleset: ruleset, auth: auth, explains: mode.explainsDenials, proofMode: proofMode,
       evaluations: evaluations)
   }
 
   /// Checks that a caller may use a database without rules.
   /// - Throws: `PERMISSION_DENIED` if it may not.
   func requireDefaultAccess(_ caller: Caller) throws {
-    if case .user = caller, defaultAccess == .nobody { throw Status.permissionDenied }
+    if case .user = caller, !mode.admitsCallersWithoutRules { throw Status.permissionDenied }
   }
 
   /// Returns a database without authorizing a caller.

@@ -1,4 +1,5 @@
 package import Accounts
+import DocumentModel
 
 /// The caller of a call to ``AccountsService``.
 package struct AccountsCaller: Sendable {

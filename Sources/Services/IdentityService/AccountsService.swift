@@ -1,4 +1,6 @@
 package import Accounts
+import Basics
+import DocumentModel
 import Synchronization
 
 /// User accounts as a service: one function per call, without HTTP.
@@ -44,9 +46,9 @@ package final class AccountsService: Sendable {
   /// Codes for phone numbers, in emulator mode only.
   let phoneCodes = PhoneCodes()
   private let settings: Mutex<AccountsSettings>
-  private let shortQueue = BoundedQueue("accounts", waitingMax: 1024)
-  private let passwordQueue: BoundedQueue
-  private let batchQueue = BoundedQueue("account-batches", waitingMax: 16)
+  private let shortQueue = BoundedWorkers("accounts", unfinishedMax: WorkerLimits.accountsUnfinishedMax)
+  private let passwordQueue: BoundedWorkers
+  private let batchQueue = BoundedWorkers("account-batches", unfinishedMax: WorkerLimits.accountBatchesUnfinishedMax)
 
   /// Creates the service and loads the settings that administrators have stored. A setting that `options` closes
   /// stays closed.
@@ -70,7 +72,8 @@ package final class AccountsService: Sendable {
           audit(event)
         }
       }
-    passwordQueue = BoundedQueue("passwords", threads: options.passwordThreads, waitingMax: 128)
+    passwordQueue = BoundedWorkers(
+      "passwords", threads: options.passwordThreads, unfinishedMax: WorkerLimits.passwordsUnfinishedMax)
     var defaults = options.settings
     // As in the official emulator: tests expect to see whether an address is known.
     if accounts.mode == .emulator { defaults.hidesEmails = false }

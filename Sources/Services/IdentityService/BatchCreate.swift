@@ -1,5 +1,6 @@
 package import Accounts
 import Dispatch
+import DocumentModel
 import Synchronization
 import WireFormat
 

@@ -1,4 +1,5 @@
 package import Accounts
+import DocumentModel
 
 /// The parts that several calls with mailed codes share, and the calls of test suites that read the codes.
 extension AccountsService {

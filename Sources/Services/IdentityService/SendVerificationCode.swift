@@ -1,4 +1,5 @@
 import Accounts
+import DocumentModel
 
 extension AccountsService {
   /// Creates a code for a phone number.

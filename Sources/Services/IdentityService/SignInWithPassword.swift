@@ -1,4 +1,5 @@
 package import Accounts
+import DocumentModel
 
 extension AccountsService {
   /// Signs a user in with an email address and a password.

@@ -1,4 +1,5 @@
 package import Accounts
+import DocumentModel
 
 extension AccountsService {
   /// Creates an account: an anonymous one, a user's own, or one that an administrator creates.

@@ -86,7 +86,7 @@ final class ChangeFeedResponse: BodySource {
     var feed: ChangeFeedResponse?
   }
 
-  // MARK: - DefaultAccess
+  // MARK: - Admission
 
   /// Continues, because an event may be available.
   private func advance() {

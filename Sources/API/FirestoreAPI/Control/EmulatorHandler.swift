@@ -1,6 +1,5 @@
 package import GatewayCore
 package import DatabaseService
-import Dispatch
 import DocumentModel
 import DocumentStore
 package import Files
@@ -142,7 +141,7 @@ package final class EmulatorHandler: API {
     let base = try request.body.isEmpty ? nil : FirestoreService.indexConfiguration(Array(request.body))
     let (service, responder, caller) = (service, call.responder, call.caller)
     // Thousands of query shapes are too much work for the loop's thread.
-    DispatchQueue.global(qos: .utility).async {
+    responder.work {
       let outcome = Result { try service.suggestIndexes(base, in: database, as: caller) }
         .mapError { Status($0, database: database) }
       Self.send(outcome, responder) { suggestions, json in

@@ -1,6 +1,5 @@
 import GatewayCore
 import DatabaseService
-import Dispatch
 import DocumentModel
 import RulesEngine
 import RulesTesting
@@ -44,7 +43,7 @@ struct RulesHandler: Sendable {
       throw Self.noRules
     }
     // The report of a long ruleset takes too long for the loop.
-    DispatchQueue.global(qos: .utility).async {
+    responder.work {
       let coverage = watched.coverage
       if asPage {
         let page = Array(Coverage.html([coverage]).utf8)
@@ -73,7 +72,7 @@ struct RulesHandler: Sendable {
     }
     guard let upload else { throw Status(.invalidArgument, "The body must be {\"rules\": {\"files\": […]}}.") }
     // Compiling a ruleset of some hundred kilobytes would delay the loop's other requests.
-    DispatchQueue.global(qos: .userInitiated).async { load(upload, at: place, responder) }
+    responder.work { load(upload, at: place, responder) }
   }
 
   /// Responds with the rules in force.

@@ -1,6 +1,6 @@
-package import GatewayCore
+import Basics
 package import DatabaseService
-import Dispatch
+package import GatewayCore
 import Synchronization
 package import Transport
 import WireFormat
@@ -23,8 +23,9 @@ package final class OperationsHandler: API {
   private let operations: OperationsService
   private let metrics: MetricsReport
   /// Unauthenticated callers have their own queue, so that many of them cannot keep an operator waiting.
-  private let untrusted = OperationsQueue("hearth.operations.public")
-  private let trusted = OperationsQueue("hearth.operations")
+  private let untrusted = BoundedWorkers(
+    "operations-open", unfinishedMax: WorkerLimits.operationsUnfinishedMax)
+  private let trusted = BoundedWorkers("operations", unfinishedMax: WorkerLimits.operationsUnfinishedMax)
   /// The last readiness sent to unauthenticated callers, which is reused for one second.
   private let lastReadiness = Mutex<(isReady: Bool, at: ContinuousClock.Instant)?>(nil)
 
@@ -80,7 +81,7 @@ package final class OperationsHandler: API {
   /// Sends the readiness to a caller who is not trusted.
   private func sendReadiness(_ exchange: Exchange) {
     if let isReady = readinessWithin(.seconds(1)) { return Self.send(Self.readiness(isReady: isReady), exchange) }
-    let isTaken = untrusted.work { [self] in
+    let isTaken = untrusted.run { [self] in
       let isReady: Bool
       if let ready = readinessWithin(.seconds(1)) {
         isReady = ready
@@ -107,8 +108,8 @@ package final class OperationsHandler: API {
   private typealias Response = (status: Int, type: StaticString, body: [UInt8])
 
   /// Runs work that may wait for the disk on a queue, and sends its response.
-  private func work(_ queue: OperationsQueue, _ exchange: Exchange, _ body: @escaping @Sendable () -> Response) {
-    let isTaken = queue.work {
+  private func work(_ queue: BoundedWorkers, _ exchange: Exchange, _ body: @escaping @Sendable () -> Response) {
+    let isTaken = queue.run {
       let response = body()
       exchange.loop.execute { Self.send(response, exchange) }
     }
@@ -153,28 +154,5 @@ package final class OperationsHandler: API {
     }
     json.endObject()
     return json.finish()
-  }
-}
-
-/// A serial queue for responses that may wait for the disk. It refuses work above ``waitingMax``, so that many
-/// callers cannot take resources from clients.
-private final class OperationsQueue: Sendable {
-  private let queue: DispatchQueue
-  private let waiting = Atomic(0)
-  private static let waitingMax = 16
-
-  init(_ label: String) { queue = DispatchQueue(label: label, qos: .utility) }
-
-  /// Runs `body` when its turn comes. Returns `false` if too many are waiting.
-  func work(_ body: @escaping @Sendable () -> Void) -> Bool {
-    guard waiting.wrappingAdd(1, ordering: .relaxed).newValue <= Self.waitingMax else {
-      waiting.wrappingSubtract(1, ordering: .relaxed)
-      return false
-    }
-    queue.async { [self] in
-      body()
-      waiting.wrappingSubtract(1, ordering: .relaxed)
-    }
-    return true
   }
 }

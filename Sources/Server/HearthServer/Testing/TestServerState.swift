@@ -54,7 +54,7 @@ final class TestServerState: Sendable {
       try stores.open(id)
     }
     let service = FirestoreService(
-      databases: registry, defaultAccess: .everybody, rules: rules, requiresIndexes: settings.requiresIndexes)
+      databases: registry, mode: .emulator, rules: rules, requiresIndexes: settings.requiresIndexes)
     files = TestServerFiles(origin, configuration, registry)
     fileStore = files.makeStore()
     let accounts: AccountStore

@@ -55,7 +55,7 @@ package struct AccountsSettings: Equatable, Sendable {
 
   /// Changes the settings that a `Config` contains. The others stay as they are.
   /// - Throws: ``AccountError`` `NOT_IMPLEMENTED` if the config allows several accounts with one e-mail address.
-  package mutating func apply(_ config: AccountsJSON) throws(AccountError) {
+  package mutating func apply(_ config: JSONTree) throws(AccountError) {
     let signIn = config["signIn"]
     if signIn?["allowDuplicateEmails"]?.flag == true {
       throw AccountError(.notImplemented, "An e-mail address can belong to only one account.")
@@ -76,7 +76,7 @@ extension UserStore {
   ///   valid.
   package func settings(over defaults: AccountsSettings) throws -> AccountsSettings {
     var settings = defaults
-    if let stored = try store.read(AccountsKey(.settings).bytes) { try settings.apply(AccountsJSON(parsing: stored)) }
+    if let stored = try store.read(AccountsKey(.settings).bytes) { try settings.apply(JSONTree(parsing: stored)) }
     return settings
   }
 

@@ -86,7 +86,7 @@ package struct ActionCode: Equatable, Sendable {
   }
 
   fileprivate init?(stored bytes: [UInt8]) {
-    guard let tree = try? AccountsJSON(parsing: bytes), let code = tree["oobCode"]?.text,
+    guard let tree = try? JSONTree(parsing: bytes), let code = tree["oobCode"]?.text,
       let kind = tree["requestType"]?.text.flatMap(Kind.init), let email = tree["email"]?.text,
       let createdAt = tree["createdAt"]?.int64
     else { return nil }

@@ -75,7 +75,7 @@ extension User {
 
   /// Reads a record that ``stored()`` wrote. Returns `nil` if it is not valid.
   init?(stored bytes: [UInt8]) {
-    guard let tree = try? AccountsJSON(parsing: bytes), let uid = tree["localId"]?.text,
+    guard let tree = try? JSONTree(parsing: bytes), let uid = tree["localId"]?.text,
       let createdAt = tree["createdAt"]?.int64
     else { return nil }
     self.init(uid: uid, createdAt: createdAt)
@@ -105,7 +105,7 @@ extension User {
 extension User.LinkedProvider {
   /// Reads an entry of `providerUserInfo`. Returns `nil` for a derived provider and for an entry without an ID at
   /// its provider.
-  package init?(_ tree: AccountsJSON) {
+  package init?(_ tree: JSONTree) {
     guard let id = tree["providerId"]?.text, id != "password", id != "phone", !id.isEmpty,
       let rawID = tree["rawId"]?.text ?? tree["federatedId"]?.text, !rawID.isEmpty
     else { return nil }

@@ -85,7 +85,7 @@ extension Benchmark {
       guard let file else { return try LMDBStore.open(.inMemory(mapBytes: 8 << 30)) }
       return try LMDBStore.open(LMDBOptions(path: file))
     }
-    return (FirestoreService(databases: registry, defaultAccess: .everybody), id)
+    return (FirestoreService(databases: registry, mode: .emulator), id)
   }
 
   private static func load(documents: Int) throws -> (FirestoreService, DatabaseID) {

@@ -211,9 +211,7 @@ extension JSONMessageDecoder {
       case "op":
         op = FieldOperator(
           rawValue: try enumeration(
-            value, "op", "google.firestore.v1.StructuredQuery.FieldFilter.Operator", "OPERATOR_UNSPECIFIED",
-            "LESS_THAN", "LESS_THAN_OR_EQUAL", "GREATER_THAN", "GREATER_THAN_OR_EQUAL", "EQUAL", "NOT_EQUAL",
-            "ARRAY_CONTAINS", "IN", "ARRAY_CONTAINS_ANY", "NOT_IN"))
+            value, "op", "google.firestore.v1.StructuredQuery.FieldFilter.Operator", of: FieldOperator.wireNames))
       case "value":
         enter("value")
         operand = try self.value(value, .operand)

@@ -218,6 +218,12 @@ package final class JSONMessageDecoder {
   package func enumeration(
     _ value: JSONValue, _ field: StaticString, _ type: StaticString, _ names: StaticString...
   ) throws(WireError) -> Int {
+    try enumeration(value, field, type, of: names)
+  }
+
+  func enumeration(
+    _ value: JSONValue, _ field: StaticString, _ type: StaticString, of names: [StaticString]
+  ) throws(WireError) -> Int {
     switch value.kind {
     case .integer(let number):
       if let index = Int(exactly: number), names.indices.contains(index) { return index }

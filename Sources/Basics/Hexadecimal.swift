@@ -17,12 +17,7 @@ package enum Hexadecimal {
     var bytes: [UInt8] = []
     var high: UInt8?
     for digit in text.utf8 {
-      let value: UInt8
-      switch digit {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): value = digit - UInt8(ascii: "0")
-      case UInt8(ascii: "a")...UInt8(ascii: "f"): value = digit - UInt8(ascii: "a") + 10
-      default: return nil
-      }
+      guard !(0x41...0x5A).contains(digit), let value = self.digit(digit) else { return nil }
       if let first = high {
         bytes.append(first << 4 | value)
         high = nil
@@ -31,5 +26,15 @@ package enum Hexadecimal {
       }
     }
     return high == nil ? bytes : nil
+  }
+
+  /// Returns the value of a digit, in lowercase or uppercase, or `nil` for any other byte.
+  package static func digit(_ byte: UInt8) -> UInt8? {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+    default: nil
+    }
   }
 }

@@ -1,21 +1,15 @@
-import WireFormat
-
 /// The base64 of tokens (RFC 7515, section 2): the URL alphabet, no padding, and exactly one text for the same
 /// bytes.
-enum Base64URL {
+package enum Base64URL {
   /// Appends the text of `bytes`.
-  static func append(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) {
+  package static func append(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     let start = out.count
-    Base64.append(bytes, to: &out)
+    Base64.append(bytes, .url, to: &out)
     while out.count > start, out.last == UInt8(ascii: "=") { out.removeLast() }
-    for index in start..<out.count {
-      if out[index] == UInt8(ascii: "+") { out[index] = UInt8(ascii: "-") }
-      if out[index] == UInt8(ascii: "/") { out[index] = UInt8(ascii: "_") }
-    }
   }
 
   /// Returns the text of `bytes`.
-  static func encode(_ bytes: [UInt8]) -> [UInt8] {
+  package static func encode(_ bytes: [UInt8]) -> [UInt8] {
     var out: [UInt8] = []
     bytes.withUnsafeBytes { append($0, to: &out) }
     return out
@@ -23,7 +17,7 @@ enum Base64URL {
 
   /// Returns the bytes of a text. Returns `nil` for padding, for another alphabet, and if the unused bits are not
   /// zero, because a token must not have a second spelling.
-  static func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
+  package static func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
     for byte in text where byte == UInt8(ascii: "+") || byte == UInt8(ascii: "/") || byte == UInt8(ascii: "=") {
       return nil
     }
