@@ -123,8 +123,8 @@ let package = Package(
     library(
       "FirestoreAPI", in: "API",
       [
-        "GatewayCore", "Transport", "DatabaseService", "RulesTesting", "RulesEngine", "Watch", "QueryEngine",
-        "DocumentStore", "Files", "WireFormat", "DocumentModel", "Basics",
+        "GatewayCore", "Transport", "DatabaseService", "RulesTesting", "RulesEngine", "Watch", "Files", "WireFormat",
+        "DocumentModel", "Basics",
       ]),
     library(
       "IdentityAPI", in: "API",
@@ -132,15 +132,12 @@ let package = Package(
     library(
       "StorageAPI", in: "API",
       [
-        "GatewayCore", "Transport", "Accounts", "Files", "DatabaseService", "RulesEngine", "DocumentStore",
+        "GatewayCore", "Transport", "Accounts", "Files", "DatabaseService", "RulesEngine", 
         "WireFormat", "DocumentModel", "Basics",
       ]),
     library(
       "OperationsAPI", in: "API",
-      [
-        "GatewayCore", "Transport", "Accounts", "DatabaseService", "DocumentStore", "WireFormat", "DocumentModel",
-        "Basics",
-      ]),
+      ["GatewayCore", "Transport", "Accounts", "DatabaseService", "WireFormat", "DocumentModel", "Basics"]),
     library(
       "Gateway", in: "API",
       [

@@ -217,7 +217,7 @@ import Testing
     let server = try Server(configuration)
     defer { server.stop() }
     let id = try #require(DatabaseID(project: "p"))
-    let database = try #require(try server.service.databases.database(id))
+    let database = try #require(try server.registry.database(id))
     _ = try database.load(ImportFiles([documents], database: id)) { _ in }
 
     var query = Query(collectionID: "c")

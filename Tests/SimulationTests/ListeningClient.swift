@@ -132,7 +132,7 @@ extension SimulatedService {
   /// Trims expired history and log entries.
   func trim() throws {
     for _ in 0..<3 {
-      service.databases.maintain()
+      databases.maintain()
       // An empty commit completes after the trimming queued before it.
       try commit([])
     }

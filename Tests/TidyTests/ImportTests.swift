@@ -32,6 +32,13 @@ import Testing
     // The server chooses the storage engine; other modules use the protocols of KeyValue. The command line checks and
     // copies database files without a server.
     "LMDBEngine": ["HearthServer", "HearthCLI", "Benchmarks"],
+    // Handlers of the API read documents only through the service, which authorizes each read.
+    "DocumentStore": ["QueryEngine", "Watch", "DatabaseService", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers"],
+    "QueryEngine": ["Watch", "DatabaseService"],
+    "KeyValue": [
+      "LMDBEngine", "DocumentStore", "QueryEngine", "Watch", "DatabaseService", "Accounts", "Files", "HearthServer",
+      "HearthCLI", "Benchmarks",
+    ],
     // Only the server and tools that measure or fuzz it use sockets.
     "Transport": [
       "GatewayCore", "FirestoreAPI", "IdentityAPI", "OperationsAPI", "StorageAPI", "Gateway", "HearthServer", "HearthCLI", "Benchmarks",

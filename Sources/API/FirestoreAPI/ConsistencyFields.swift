@@ -1,6 +1,5 @@
 import DatabaseService
 import DocumentModel
-import DocumentStore
 import WireFormat
 
 /// The oneof `consistency_selector` of a read: a transaction, a new transaction, or a time. The last one set is

@@ -36,13 +36,13 @@ package final class HTTPGateway: RequestHandler {
     let metrics = MetricsReport(operations, service) { channels.openChannels }
     self.files = files.map { StorageHandler($0, service, authenticator, keys: accounts.serviceKeys, usesTLS: usesTLS) }
     self.operations = RequestDispatcher(
-      OperationsHandler(operations, metrics: metrics, authenticator, trustsEveryone: true).endpoints)
+      OperationsHandler(operations, metrics: metrics, service, authenticator, trustsEveryone: true).endpoints)
     dispatcher = RequestDispatcher(
       ChangeFeedHandler(rest).endpoints + rest.endpoints + GRPCHandler(service, authenticator).endpoints
         + channels.endpoints + AdminHandler(service, authenticator).endpoints
         + EmulatorHandler(service, authenticator, files: files?.store).endpoints
         + KeysHandler(accounts, authenticator).endpoints + IdentityHandler(identity, authenticator).endpoints
-        + OperationsHandler(operations, metrics: metrics, authenticator).endpoints
+        + OperationsHandler(operations, metrics: metrics, service, authenticator).endpoints
         + RootHandler(authenticator).endpoints)
   }
 

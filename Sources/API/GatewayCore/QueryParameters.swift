@@ -1,4 +1,5 @@
 package import DatabaseService
+import DocumentModel
 import Transport
 import WireFormat
 

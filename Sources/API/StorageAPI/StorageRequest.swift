@@ -24,7 +24,7 @@ struct StorageRequest: Sendable {
   /// Receives the response instead of the client if the request is part of a batch.
   var answered: (@Sendable (_ status: Int, _ type: StaticString?, _ body: [UInt8]) -> Void)?
 
-  var isAdmin: Bool { if case .admin = caller { true } else { false } }
+  var isAdmin: Bool { caller.isAdmin }
 
   /// The owner whose quota an upload started by this request counts toward, or `nil` for administrators.
   ///

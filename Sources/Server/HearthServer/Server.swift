@@ -6,7 +6,7 @@ package import Accounts
 package import DatabaseService
 import Dispatch
 import DocumentModel
-import DocumentStore
+package import DocumentStore
 package import Files
 import Gateway
 import KeyValue
@@ -27,7 +27,8 @@ public final class Server: Sendable {
   package let accounts: AccountStore
   private let configuration: HearthConfiguration
   private let directory: DataDirectory?
-  private let registry: DatabaseRegistry
+  /// The open databases, for imports and tools in this process. The registry authorizes no caller.
+  package let registry: DatabaseRegistry
   private let rules: RulesFiles
   private let issuers: IssuerFiles
   package let files: LazyFileStore
@@ -80,7 +81,8 @@ public final class Server: Sendable {
     accounts = try Self.openAccounts(configuration, directory)
     let identity = try configuration.accounts.service(accounts)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
-    readiness = Readiness(directory: directory?.path, project: configuration.project, service: service)
+    readiness = Readiness(
+      directory: directory?.path, project: configuration.project, databases: registry, rules: rulesRegistry)
     let log = configuration.log
     let operations = OperationsService(
       counters: counters, version: Self.version, unready: { [readiness] in readiness.unready() },
@@ -89,6 +91,7 @@ public final class Server: Sendable {
       service, accounts: accounts, identity: identity,
       files: FilesService(store: files, rules: fileRules, project: configuration.project),
       usesTLS: configuration.tls != nil, operations: operations)
+    // The operator decides which clients reach this address.
     let listener = gateway.operations
     do {
       http = try HTTPServer(configuration: transport, handler: gateway)

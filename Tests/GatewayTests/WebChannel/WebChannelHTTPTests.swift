@@ -98,7 +98,7 @@ import Testing
       handler = WebChannelHandler(Authenticator(verifier: Verifier()), channels: table) { _, caller, wake in
         let name =
           switch caller {
-          case .admin: "admin"
+          case .administrator: "admin"
           case .user: "user"
           }
         script.state.withLock { state in

@@ -1,8 +1,6 @@
 package import GatewayCore
 package import DatabaseService
 import DocumentModel
-import DocumentStore
-import QueryEngine
 import Transport
 import WireFormat
 
@@ -96,7 +94,7 @@ extension JSONWriter {
       }
     append(
       name: "\(database.name)/collectionGroups/\(definition.collectionID)/indexes/\(index.number)", definition.scope,
-      definition.completeFields, state: state)
+      index.completeFields, state: state)
   }
 
   /// Appends a Field.

@@ -1,7 +1,6 @@
 import GatewayCore
 import DatabaseService
 import DocumentModel
-import DocumentStore
 import WireFormat
 
 /// The changes of a whole database, one event per commit. `before` and `after` are documents; a missing document is

@@ -1,7 +1,6 @@
 package import GatewayCore
 package import DatabaseService
 import DocumentModel
-import DocumentStore
 package import Files
 import Transport
 import WireFormat
@@ -46,28 +45,28 @@ package final class EmulatorHandler: API {
     return [
       Route(.delete, ["\(database)/documents"], kind: .control, access: .emulator) { try $0.clear($1, $2) },
       Route(.put, ["\(project):securityRules"], kind: .control, access: .emulator) {
-        try $0.rules.load(try RulesHandler.project($1, $2), $1, $2.responder)
+        try $0.rules.load(try RulesHandler.project($1, $2), $1, $2)
       },
       Route(.put, ["\(database):securityRules"], kind: .control, access: .emulator) {
-        try $0.rules.load(try RulesHandler.database($1, $2), $1, $2.responder)
+        try $0.rules.load(try RulesHandler.database($1, $2), $1, $2)
       },
       Route(.get, ["\(project):securityRules"], kind: .control, access: .emulator) {
-        try $0.rules.sendRules(try RulesHandler.project($1, $2), $2.responder)
+        try $0.rules.sendRules(try RulesHandler.project($1, $2), $2)
       },
       Route(.get, ["\(database):securityRules"], kind: .control, access: .emulator) {
-        try $0.rules.sendRules(try RulesHandler.database($1, $2), $2.responder)
+        try $0.rules.sendRules(try RulesHandler.database($1, $2), $2)
       },
       Route(.get, ["\(project):ruleCoverage"], kind: .control, access: .emulator) {
-        try $0.rules.sendCoverage(try RulesHandler.project($1, $2), $2.responder)
+        try $0.rules.sendCoverage(try RulesHandler.project($1, $2), $2)
       },
       Route(.get, ["\(database):ruleCoverage"], kind: .control, access: .emulator) {
-        try $0.rules.sendCoverage(try RulesHandler.database($1, $2), $2.responder)
+        try $0.rules.sendCoverage(try RulesHandler.database($1, $2), $2)
       },
       Route(.get, ["\(project):ruleCoverage.html"], kind: .control, access: .emulator) {
-        try $0.rules.sendCoverage(try RulesHandler.project($1, $2), asPage: true, $2.responder)
+        try $0.rules.sendCoverage(try RulesHandler.project($1, $2), asPage: true, $2)
       },
       Route(.get, ["\(database):ruleCoverage.html"], kind: .control, access: .emulator) {
-        try $0.rules.sendCoverage(try RulesHandler.database($1, $2), asPage: true, $2.responder)
+        try $0.rules.sendCoverage(try RulesHandler.database($1, $2), asPage: true, $2)
       },
       Route(.get, ["/hearth/v1/stats"], kind: .control, access: .caller) { try $0.statistics($2) },
       Route(.get, ["/hearth/v1/listeners"], kind: .control, access: .caller) { try $0.listeners($2) },
@@ -81,14 +80,14 @@ package final class EmulatorHandler: API {
 
   private func clear(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
     let responder = call.responder
-    try service.clear(try DocumentsPath.database(request, call), as: .admin) { result in
+    try service.clear(try DocumentsPath.database(request, call), as: service.administrator(call.caller)) { result in
       Self.send(result, responder) { _, _ in }
     }
   }
 
   private func statistics(_ call: RoutedCall) throws {
     let responder = call.responder
-    try service.statistics(as: call.caller) { [files] result in
+    try service.statistics(as: service.administrator(call.caller)) { [files] result in
       // This closure does not run on the loop, so it may count files.
       let files = try? files?.opened?.statistics()
       Self.send(result, responder) { databases, json in
@@ -100,7 +99,7 @@ package final class EmulatorHandler: API {
 
   private func listeners(_ call: RoutedCall) throws {
     let responder = call.responder
-    try service.listeners(as: call.caller) { Self.send(.success($0), responder, Self.append) }
+    try service.listeners(as: service.administrator(call.caller)) { Self.send(.success($0), responder, Self.append) }
   }
 
   private func recursiveDelete(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {

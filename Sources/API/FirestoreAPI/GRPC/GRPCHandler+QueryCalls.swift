@@ -1,6 +1,5 @@
 import DatabaseService
 import DocumentModel
-import DocumentStore
 import WireFormat
 
 // BatchGetDocuments, RunQuery, RunAggregationQuery, PartitionQuery.

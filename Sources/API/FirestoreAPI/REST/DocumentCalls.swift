@@ -1,7 +1,6 @@
 import GatewayCore
 import DatabaseService
 import DocumentModel
-import DocumentStore
 import Transport
 import WireFormat
 
@@ -14,7 +13,7 @@ extension RESTHandler {
     let consistency = try call.parameters.consistency()
     let known = request.header("if-none-match")
     let access = try service.access(to: call.database, as: call.caller)
-    let incarnation = access.database.incarnation
+    let incarnation = access.incarnation
     var tag = ""
     let body = try service.getDocument(key, in: access, consistency: consistency) { document -> [UInt8]? in
       tag = ETag.make(incarnation: incarnation, version: document.updateVersion)

@@ -1,7 +1,6 @@
 import GatewayCore
 import DatabaseService
 import DocumentModel
-import DocumentStore
 import WireFormat
 
 /// Encodes a streamed response as a JSON array with one element per message (firestore-api.md, section 1.3).

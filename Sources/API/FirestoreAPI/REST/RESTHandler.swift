@@ -1,7 +1,6 @@
 package import GatewayCore
 package import DatabaseService
 import DocumentModel
-import DocumentStore
 import Transport
 import WireFormat
 

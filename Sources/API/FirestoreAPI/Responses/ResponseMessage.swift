@@ -1,6 +1,5 @@
 import DatabaseService
 import DocumentModel
-import DocumentStore
 import Transport
 
 /// A message of a streamed response to RunQuery, RunAggregationQuery or BatchGetDocuments, independent of its

@@ -18,6 +18,7 @@ import WireFormat
 /// token.
 package final class OperationsHandler: API {
   package let authenticator: Authenticator
+  private let service: FirestoreService
   /// Whether every caller is trusted.
   private let trustsEveryone: Bool
   private let operations: OperationsService
@@ -31,11 +32,12 @@ package final class OperationsHandler: API {
 
   /// Creates a handler. With `trustsEveryone` its address must be reachable only for operators.
   package init(
-    _ operations: OperationsService, metrics: MetricsReport, _ authenticator: Authenticator,
-    trustsEveryone: Bool = false
+    _ operations: OperationsService, metrics: MetricsReport, _ service: FirestoreService,
+    _ authenticator: Authenticator, trustsEveryone: Bool = false
   ) {
     self.operations = operations
     self.metrics = metrics
+    self.service = service
     self.authenticator = authenticator
     self.trustsEveryone = trustsEveryone
   }
@@ -60,22 +62,24 @@ package final class OperationsHandler: API {
     Self.send(405, Self.plain, Array("Method Not Allowed\n".utf8), responder.exchange)
   }
 
-  /// Whether a caller may see details.
-  private func trusts(_ caller: Caller) -> Bool { trustsEveryone || caller.isAdmin || authenticator.isForEmulator }
+  /// Returns the proof that a caller may see details, or `nil` if it may not.
+  private func administrator(_ caller: Caller) -> Administrator? {
+    try? service.administrator(trustsEveryone ? .admin : caller)
+  }
 
   private func readiness(_ call: RoutedCall) {
     let exchange = call.responder.exchange
-    guard trusts(call.caller) else { return sendReadiness(exchange) }
+    guard administrator(call.caller) != nil else { return sendReadiness(exchange) }
     work(trusted, exchange) { [operations] in Self.readiness(operations.unready()) }
   }
 
   private func metrics(_ call: RoutedCall) {
     let exchange = call.responder.exchange
-    guard trusts(call.caller) else {
+    guard let administrator = administrator(call.caller) else {
       let status = Status(.permissionDenied, "Metrics require an administrator's token, or --metrics-address.")
       return Self.send(403, Self.json, ErrorJSON.encode(status, httpStatus: 403), exchange)
     }
-    work(trusted, exchange) { [metrics] in (200, Self.metricsText, metrics.text()) }
+    work(trusted, exchange) { [metrics] in (200, Self.metricsText, metrics.text(as: administrator)) }
   }
 
   /// Sends the readiness to a caller who is not trusted.

@@ -14,14 +14,13 @@ extension FirestoreService {
     consistency: ConsistencySelector = .latest
   ) throws -> (ids: [String], nextPageToken: [UInt8]) {
     let access = try access(to: id, as: caller)
-    try access.requireAdmin()
-    let database = access.database
+    let administrator = try access.administrator()
     guard pageSize >= 0 else { throw Status(.invalidArgument, "Page size must be nonnegative.") }
     let binding = PageToken.Binding("collections", parent.text)
     let after = try pageToken.isEmpty ? nil : PageToken.position(pageToken, binding)
     let limit = pageSize == 0 ? Self.collectionIDsPerPage : min(pageSize, Self.collectionIDsPerPage)
-    return try database.read(consistency) { reader, readTime in
-      var segments = try SubtreeSegments(reader.snapshot, below: parent, after: after, at: readTime.version)
+    return try access.read(consistency) { snapshot in
+      var segments = try snapshot.segments(below: parent, after: after, as: administrator)
       var ids: [String] = []
       var last: [UInt8] = []
       while let segment = try segments.next() {

@@ -1,5 +1,5 @@
 package import DocumentModel
-package import DocumentStore
+import DocumentStore
 import KeyValue
 import Watch
 
@@ -27,6 +27,7 @@ package final class ChangesStream {
     var last: (version: Int64, position: UInt64)?
   }
 
+  private let caller: Caller
   private let database: DocumentDatabase
   private let hub: WatchHub
   private let watchHubs: WatchHubRegistry
@@ -49,9 +50,7 @@ package final class ChangesStream {
     _ service: FirestoreService, in id: DatabaseID, as caller: Caller, since token: [UInt8]?,
     wake: @escaping @Sendable () -> Void
   ) throws {
-    let access = try service.access(to: id, as: caller)
-    try access.requireAdmin()
-    let database = access.database
+    let database = try service.access(to: id, as: caller).administrator().database
     let incarnation = database.incarnation
     place = try database.read { reader in
       guard let token else { return Place(version: try reader.lastVersion()) }
@@ -63,6 +62,7 @@ package final class ChangesStream {
       }
       return Place(version: token.version)
     }
+    self.caller = caller
     self.database = database
     self.incarnation = incarnation
     watchHubs = service.watchHubs
@@ -83,10 +83,11 @@ package final class ChangesStream {
   }
 
   /// Calls `emit` for each event until it returns `false`. Data that an event borrows is valid only during the call.
-  /// - Throws: `OUT_OF_RANGE` if the client was so slow that the history no longer reaches back to its position, and
-  ///   any error of `emit`.
+  /// - Throws: `UNAUTHENTICATED` if the caller's token was revoked; `OUT_OF_RANGE` if the client was so slow that the
+  ///   history no longer reaches back to its position; any error of `emit`.
   package func pull(_ emit: (ChangesEvent) throws -> Bool) throws -> ListenStream.Progress {
     guard !isOver else { return .waiting }
+    try caller.checkToken(database.clock)
     // Empty the mailbox before reading the log, so that no commit is missed: events only mean that there may be
     // changes.
     while let event = mailbox.take() {

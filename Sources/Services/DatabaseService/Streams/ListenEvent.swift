@@ -1,5 +1,4 @@
 package import DocumentModel
-package import DocumentStore
 package import Watch
 
 /// One message of a Listen stream, independent of the protocol (`ListenResponse`; listen-and-webchannel.md, section

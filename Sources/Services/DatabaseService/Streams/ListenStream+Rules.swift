@@ -24,16 +24,17 @@ extension ListenStream {
   /// - Throws: `UNAUTHENTICATED` if the token has expired or was revoked; the errors of
   ///   ``FirestoreService/accessOfListener(to:as:)`` if the rules have changed.
   func checkCaller() throws {
-    guard case .user = caller else { return }
     try caller.checkToken(database.clock)
-    switch service.rules.active(for: database.id) {
-    case .ruleset(let ruleset) where authorizer?.ruleset === ruleset: break
-    case .none where authorizer == nil || authorizer?.ruleset === ActiveRuleset.grantingNothing: break
+    guard case .user = caller else { return }
+    switch (service.rules.active(for: database.id), access) {
+    case (.ruleset(let ruleset), .restricted(let authorizer)) where authorizer.ruleset === ruleset: break
+    case (.none, .restricted(let authorizer)) where authorizer.ruleset === ActiveRuleset.grantingNothing: break
+    case (.none, .unrestricted): break
     default:
-      authorizer = try service.accessOfListener(to: database.id, as: caller).authorizer
+      access = try service.accessOfListener(to: database.id, as: caller).access
       reauthorize(Set(numbered.keys))
     }
-    guard authorizer != nil else { return }
+    if access.isUnrestricted { return }
     let now = database.clock.now()
     for target in targets.values where target.usesTime && target.authorizedAt + Self.reauthorizationInterval <= now {
       reauthorize([target.number])
@@ -56,17 +57,19 @@ extension ListenStream {
   /// - Throws: `PERMISSION_DENIED` if the rules deny it; `FAILED_PRECONDITION` if the query lacks a required index.
   func authorize(_ target: WatchedTarget) throws -> AuthorizationDependencies {
     var dependencies = AuthorizationDependencies()
-    guard authorizer != nil || service.requiresIndexes else { return dependencies }
+    guard !access.isUnrestricted || service.requiresIndexes else { return dependencies }
     target.authorizedAt = database.clock.now()
     try database.read { reader in
       switch target.selection {
       case .query(let query):
-        if let authorizer {
+        switch access {
+        case .unrestricted: break
+        case .restricted(let authorizer):
           dependencies = try authorizer.authorizeList(query.resolved.query, in: database, reader.snapshot)
         }
-        try service.checkIndexes(of: query.resolved, database, &reader)
+        try service.checkIndexes(of: query.resolved, database.edition, database.indexes(&reader))
       case .documents(let keys):
-        guard let authorizer else { return }
+        guard case .restricted(let authorizer) = access else { return }
         for key in keys {
           let document = try reader.document(key)
           dependencies.formUnion(try authorizer.authorizeGet(key, document?.fields, in: database, reader.snapshot))
@@ -133,7 +136,9 @@ extension ListenStream {
   private func mayShow(
     _ key: DocumentKey, _ fields: UnsafeRawBufferPointer?, version: Int64, _ target: WatchedTarget
   ) -> Bool {
-    guard let authorizer, case .documents = target.selection, target.authorizedVersions[key] != version else {
+    guard case .restricted(let authorizer) = access, case .documents = target.selection,
+      target.authorizedVersions[key] != version
+    else {
       return true
     }
     do {
@@ -155,7 +160,7 @@ extension ListenStream {
 
   /// Whether the caller may read a document that no longer matches a query.
   private func isReadable(_ key: DocumentKey, _ fields: UnsafeRawBufferPointer) -> Bool {
-    guard let authorizer else { return true }
+    guard case .restricted(let authorizer) = access else { return true }
     let dependencies = try? database.read { reader in
       try authorizer.authorizeGet(key, fields, in: database, reader.snapshot)
     }

@@ -22,8 +22,8 @@ package final class ListenStream {
   let database: DocumentDatabase
   let hub: WatchHub
   let mailbox: WatchMailbox
-  /// Authorizes targets; `nil` if everything is allowed.
-  var authorizer: Authorizer?
+  /// Whether rules authorize the targets.
+  var access: Access
   /// The targets by the client's target ID, and by the hub's number.
   var targets: [Int32: WatchedTarget] = [:]
   var numbered: [Int: WatchedTarget] = [:]
@@ -66,7 +66,7 @@ package final class ListenStream {
     self.service = service
     self.caller = caller
     database = access.database
-    authorizer = access.authorizer
+    self.access = access.access
     hub = service.watchHubs.take(access.database)
     mailbox = WatchMailbox(name: caller.name, wake: wake)
   }
@@ -301,7 +301,7 @@ package final class ListenStream {
       send(.targetReset(target.id))
     }
     let catchUp = CatchUp(
-      database, target.selection, from: origin, to: version, documents: join.documents, mayName: authorizer == nil,
+      database, target.selection, from: origin, to: version, documents: join.documents, mayName: access.isUnrestricted,
       expectedCount: target.isCurrent ? nil : target.expectedCount)
     work = .catchUp(catchUp, target)
   }
@@ -432,7 +432,7 @@ extension Caller {
   /// The name of the caller in lists of listeners.
   var name: String {
     switch self {
-    case .admin: "admin"
+    case .administrator: "admin"
     case .user(let auth): auth.map { $0.uid ?? "signed in" } ?? "not signed in"
     }
   }

@@ -16,7 +16,7 @@ struct RulesCommitAuthorizer: CommitAuthorizer {
   ) throws(CommitError) -> [(key: DocumentKey, version: Int64)] {
     let evaluation = authorizer.evaluations.take()
     defer { authorizer.evaluations.give(evaluation) }
-    evaluation.documents.begin(snapshot, changed: documents)
+    evaluation.begin(snapshot, changed: documents)
     for document in documents {
       for method in document.methods {
         var request = RulesRequest(
@@ -29,7 +29,7 @@ struct RulesCommitAuthorizer: CommitAuthorizer {
         if let text = evaluation.denial(of: request, by: authorizer) { throw .denied(text) }
       }
     }
-    return evaluation.documents.seen
+    return evaluation.seen
   }
 }
 

@@ -28,7 +28,7 @@ extension Authorizer {
   ) throws -> AuthorizationDependencies {
     let evaluation = evaluations.take()
     defer { evaluations.give(evaluation) }
-    evaluation.documents.begin(snapshot)
+    evaluation.begin(snapshot)
     let decision = BorrowedRulesRequest.with(
       .get, key.path, database: database.id.database, auth: auth, time: database.now
     ) { request in
@@ -37,7 +37,7 @@ extension Authorizer {
       return evaluation.decision(on: request, by: self)
     }
     guard !decision.isAllowed else {
-      return AuthorizationDependencies(documents: evaluation.documents.seen, usesTime: decision.usesTime)
+      return AuthorizationDependencies(documents: evaluation.seen, usesTime: decision.usesTime)
     }
     var request = RulesRequest(.get, key.path, database: database.id.database, auth: auth, time: database.now)
     request.resource = fields.map { EncodedFields(canonical: Array($0)) }
@@ -55,10 +55,10 @@ extension Authorizer {
     request.query = query
     let evaluation = evaluations.take()
     defer { evaluations.give(evaluation) }
-    evaluation.documents.begin(snapshot)
+    evaluation.begin(snapshot)
     let decision = evaluation.decision(on: request, by: self)
     guard !decision.isAllowed else {
-      return AuthorizationDependencies(documents: evaluation.documents.seen, usesTime: decision.usesTime)
+      return AuthorizationDependencies(documents: evaluation.seen, usesTime: decision.usesTime)
     }
     throw Status(.permissionDenied, evaluation.denialText(of: request, by: self))
   }

@@ -11,10 +11,19 @@ import Synchronization
 /// it at a time.
 final class RulesEvaluation: @unchecked Sendable {
   let evaluator = Evaluator()
-  let documents = SnapshotLookup()
   let lookups: DocumentLookups
+  private let documents = SnapshotLookup()
 
   init() { lookups = DocumentLookups(documents) }
+
+  /// The documents that the rules have looked up, with their versions; 0 for a document that does not exist.
+  var seen: [(key: DocumentKey, version: Int64)] { documents.seen }
+
+  /// Lets rules look up documents in a snapshot, or in an earlier version of it. `changed` are the documents whose
+  /// states differ after the request.
+  func begin(_ snapshot: any KeyValueSnapshot, version: Int64? = nil, changed: [ProposedDocument] = []) {
+    documents.begin(snapshot, version: version, changed: changed)
+  }
 
   /// Releases the data that the request borrowed.
   fileprivate func end() {
@@ -49,18 +58,15 @@ final class RulesEvaluationPool: Sendable {
 
 /// Looks up documents for rules in one state of a store: a snapshot, or the current write transaction. It takes no
 /// locks.
-final class SnapshotLookup: DocumentLookup {
+private final class SnapshotLookup: DocumentLookup {
   private var snapshot: (any KeyValueSnapshot)?
   private var version: Int64?
   private var reader: SnapshotReader?
   /// The documents of a commit, whose states after it differ.
   private var changed: [ProposedDocument] = []
-  /// The documents that were read, with their versions; 0 for a document that does not exist.
   private(set) var seen: [(key: DocumentKey, version: Int64)] = []
 
-  /// Starts to read a snapshot, or an earlier version in it. `changed` are the documents whose states differ after
-  /// the request.
-  func begin(_ snapshot: any KeyValueSnapshot, version: Int64? = nil, changed: [ProposedDocument] = []) {
+  func begin(_ snapshot: any KeyValueSnapshot, version: Int64?, changed: [ProposedDocument]) {
     self.snapshot = snapshot
     self.version = version
     self.changed = changed

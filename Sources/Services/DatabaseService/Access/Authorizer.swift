@@ -1,6 +1,5 @@
 import DocumentModel
 import DocumentStore
-import KeyValue
 import RulesEngine
 
 /// Authorizes the requests of one caller to one database.
@@ -14,62 +13,12 @@ struct Authorizer: Sendable {
   /// How strictly a query's filter must imply the rules.
   let proofMode: ProofMode
   let evaluations: RulesEvaluationPool
-
-  /// Authorizes a get of one document, which may not exist, by the state at the time of the read. Cost: no
-  /// allocation for rules without lookups.
-  /// - Throws: `PERMISSION_DENIED` if the rules deny it.
-  func requireGet(
-    _ key: DocumentKey, _ document: StoredDocument?, in database: DocumentDatabase, at readTime: ReadTime,
-    _ snapshot: any KeyValueSnapshot
-  ) throws {
-    try withEvaluation(snapshot, readTime) { evaluation in
-      try evaluation.requireGet(
-        key, document, by: self, in: database, isInTransaction: readTime.isInTransaction)
-    }
-  }
-
-  /// Authorizes gets of several documents, which share their lookups.
-  /// - Throws: `PERMISSION_DENIED` if the rules deny one of them.
-  func requireGets(
-    _ keys: [DocumentKey], in database: DocumentDatabase, at readTime: ReadTime, _ reader: inout SnapshotReader
-  ) throws {
-    try withEvaluation(reader.snapshot, readTime) { evaluation in
-      for key in keys {
-        let document = try database.document(key, at: readTime, &reader)
-        try evaluation.requireGet(key, document, by: self, in: database, isInTransaction: readTime.isInTransaction)
-      }
-    }
-  }
-
-  /// Authorizes a query by proving from its filter that every possible result is allowed.
-  /// - Throws: `PERMISSION_DENIED` if the rules deny it.
-  func requireList(
-    _ query: Query, in database: DocumentDatabase, at readTime: ReadTime, _ snapshot: any KeyValueSnapshot
-  ) throws {
-    var path = query.parent
-    if let id = query.collectionID, !query.includesDescendants { path = path.appending(id) }
-    var request = RulesRequest(
-      .list, path, database: database.id.database, auth: auth, time: database.now)
-    request.query = query
-    request.isInTransaction = readTime.isInTransaction
-    try withEvaluation(snapshot, readTime) { evaluation in
-      if let text = evaluation.denial(of: request, by: self) { throw Status(.permissionDenied, text) }
-    }
-  }
-
-  /// Calls `body` with an evaluation whose lookups read the state at a moment.
-  private func withEvaluation(
-    _ snapshot: any KeyValueSnapshot, _ readTime: ReadTime, _ body: (RulesEvaluation) throws -> Void
-  ) throws {
-    let evaluation = evaluations.take()
-    defer { evaluations.give(evaluation) }
-    evaluation.documents.begin(snapshot, version: readTime.version)
-    try body(evaluation)
-  }
 }
 
 extension RulesEvaluation {
-  fileprivate func requireGet(
+  /// Authorizes a get of one document, which may not exist. Cost: no allocation for rules without lookups.
+  /// - Throws: `PERMISSION_DENIED` if the rules deny it.
+  func requireGet(
     _ key: DocumentKey, _ document: StoredDocument?, by authorizer: Authorizer, in database: DocumentDatabase,
     isInTransaction: Bool
   ) throws {
@@ -87,6 +36,20 @@ extension RulesEvaluation {
     request.resource = document.map { EncodedFields(canonical: Array($0.fields)) }
     request.isInTransaction = isInTransaction
     throw Status(.permissionDenied, denialText(of: request, by: authorizer))
+  }
+
+  /// Authorizes a query by proving from its filter that every possible result is allowed.
+  /// - Throws: `PERMISSION_DENIED` if the rules deny it.
+  func requireList(
+    _ query: Query, by authorizer: Authorizer, in database: DocumentDatabase, isInTransaction: Bool
+  ) throws {
+    var path = query.parent
+    if let id = query.collectionID, !query.includesDescendants { path = path.appending(id) }
+    var request = RulesRequest(
+      .list, path, database: database.id.database, auth: authorizer.auth, time: database.now)
+    request.query = query
+    request.isInTransaction = isInTransaction
+    if let text = denial(of: request, by: authorizer) { throw Status(.permissionDenied, text) }
   }
 
   /// Evaluates a request for one document or a query. Returns the reason for a denial, or `nil` if it is allowed.
