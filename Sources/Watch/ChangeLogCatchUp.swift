@@ -48,16 +48,15 @@ final class ChangeLogCatchUp: CatchUpStrategy {
   private var place: [UInt8] = []
 
   init(
-    _ query: WatchedQuery, _ collections: Collections, from origin: Int64, to version: Int64, mayName: Bool,
-    expectedCount: Int?
+    _ query: WatchedQuery, _ collections: Collections, from origin: Int64, _ plan: CatchUp.Plan
   ) {
     self.query = query
     range = query.range
     self.collections = collections
     self.origin = origin
-    self.version = version
-    self.mayName = mayName
-    self.expectedCount = expectedCount
+    version = plan.version
+    mayName = plan.mayName
+    expectedCount = plan.expectedCount
   }
 
   /// Returns the collections of a scope that have changed since a version, or `nil` if none has changed. Cost: a
@@ -82,8 +81,8 @@ final class ChangeLogCatchUp: CatchUpStrategy {
     return changed.isEmpty ? nil : .some(changed)
   }
 
-  func slice(_ reader: inout SnapshotReader, _ emit: (CatchUp.Event) throws -> Bool) throws -> CatchUpProgress {
-    guard try reader.isLogged(since: origin) else { return .unknown }
+  func slice(_ reader: inout SnapshotReader, _ emit: CatchUp.Emit) throws -> CatchUp.Progress {
+    guard try reader.isLogged(since: origin) else { return .reset }
     let isBeforeKnown = try reader.isReadable(at: origin)
     var left = Self.sliceRows
     while let (number, isNew) = nextPlace() {
@@ -92,13 +91,13 @@ final class ChangeLogCatchUp: CatchUpStrategy {
         last = row
         rows += 1
         left -= 1
-        guard rows <= Self.rowsMax else { return .unknown }
+        guard rows <= Self.rowsMax else { return .reset }
         if let path = try path(of: row.collection, &reader), let id = row.document.id {
           let key = DocumentKey(uncheckedPath: path.appending(id))
-          switch try event(row, key, id, isBeforeKnown, &reader) {
+          switch try outcome(of: row, key, id, isBeforeKnown, &reader) {
           case .nothing: break
-          case .unknown: return .unknown
-          case .event(let event): guard try emit(event) else { return .paused }
+          case .unknown: return .reset
+          case .change(let change): guard try emit(key, change) else { return .paused }
           }
         }
         if left <= 0 { return .paused }
@@ -110,16 +109,16 @@ final class ChangeLogCatchUp: CatchUpStrategy {
   }
 
   /// Compares the number of results with the number that the client has.
-  private func check(_ reader: inout SnapshotReader) throws -> CatchUpProgress {
+  private func check(_ reader: inout SnapshotReader) throws -> CatchUp.Progress {
     guard let expectedCount, let gained else { return .done }
     let counting = try self.counting ?? QueryExecution(query.resolved, reader.snapshot, at: version)
     self.counting = counting
     let now = expectedCount + gained
-    guard now >= 0 else { return .unknown }
+    guard now >= 0 else { return .reset }
     try counting.count(reader.snapshot, upTo: now + 1, units: QueryExecution.sliceUnits)
-    if counting.returned > now { return .unknown }
+    if counting.returned > now { return .reset }
     guard counting.isAtEnd else { return .paused }
-    return counting.returned == now ? .done : .unknown
+    return counting.returned == now ? .done : .reset
   }
 
   // MARK: Positions in the log
@@ -160,11 +159,11 @@ final class ChangeLogCatchUp: CatchUpStrategy {
   private enum Outcome {
     case nothing
     case unknown
-    case event(CatchUp.Event)
+    case change(DocumentChange<StoredDocument>)
   }
 
-  private func event(
-    _ row: ChangeLogIterator.Row, _ key: DocumentKey, _ id: [UInt8], _ isBeforeKnown: Bool,
+  private func outcome(
+    of row: ChangeLogIterator.Row, _ key: DocumentKey, _ id: [UInt8], _ isBeforeKnown: Bool,
     _ reader: inout SnapshotReader
   ) throws -> Outcome {
     let now = try reader.document(id, in: row.collection, at: version)
@@ -173,7 +172,7 @@ final class ChangeLogCatchUp: CatchUpStrategy {
       guard now.updateVersion == row.version else { return .nothing }
       if try isResult(key, now) {
         if expectedCount != nil { try noteGain(of: key, id, row.collection, isBeforeKnown, &reader) }
-        return .event(.matches(key, now))
+        return .change(.modified(now))
       }
     } else if row.kind != .removed {
       return .nothing
@@ -181,7 +180,7 @@ final class ChangeLogCatchUp: CatchUpStrategy {
     if !isBeforeKnown {
       guard mayName else { return .unknown }
       gained = nil
-      return .event(now == nil ? .deleted(key) : .removed(key))
+      return .change(now == nil ? .deleted : .removed(nil))
     }
     guard let before = try reader.document(id, in: row.collection, at: origin), try isResult(key, before) else {
       return .nothing
@@ -194,7 +193,7 @@ final class ChangeLogCatchUp: CatchUpStrategy {
         gained = gained.map { $0 - 1 }
       }
     }
-    return .event(now.map { .left(key, $0) } ?? .deleted(key))
+    return .change(now.map(DocumentChange.removed) ?? .deleted)
   }
 
   private func noteGain(

@@ -173,7 +173,7 @@ import Watch
   }
 
   @Test func tooManyTargetsAreRefused() throws {
-    for id in 1...Int32(ListenStream.targetsMax + 1) { try client.add(id, .documents([document("c/x").path])) }
+    for id in 1...Int32(WatchStream.targetsMax + 1) { try client.add(id, .documents([document("c/x").path])) }
     try client.settle()
     #expect(client.causes.values.map(\.code) == [.resourceExhausted])
   }

@@ -14,6 +14,7 @@ package struct Responder: Sendable {
   package var exposedHeaders: StaticString =
     "ETag, X-HTTP-Session-Id, X-Client-Wire-Protocol, X-HTTP-Initial-Response"
 
+  /// Creates a responder for a request.
   package init(_ exchange: Exchange, _ request: borrowing HTTPRequest) {
     self.exchange = exchange
     origin = request.header("origin").map { String(decoding: $0, as: UTF8.self) }

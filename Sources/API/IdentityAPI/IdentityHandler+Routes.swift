@@ -4,6 +4,7 @@ import Transport
 // The URLs of the Identity Toolkit and Secure Token APIs (auth-api.md, sections 1 and 4). Clients add the host names
 // of the services in emulator mode.
 extension IdentityHandler {
+  /// The requests that the API handles.
   package static var routes: [Route<IdentityHandler>] {
     let rows = userRows + projectRows + otherRows + emulatorRows
     // Below `accounts:` and the paths of projects every other path gets an error that says so.

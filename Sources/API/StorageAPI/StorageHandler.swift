@@ -30,6 +30,7 @@ package final class StorageHandler: Sendable {
   private let trustsMissingCredentials: Bool
   private let scheme: String
 
+  /// Creates a handler for files.
   package init(
     _ files: FilesService, _ service: FirestoreService, _ authenticator: Authenticator, keys: ServiceKeys, usesTLS: Bool
   ) {

@@ -54,7 +54,7 @@ import Testing
       if text == "echo" { script.state.withLock { $0.say.append(#""echo""#) } }
     }
 
-    func pull(_ emit: (UnsafeRawBufferPointer) -> Bool) throws -> ChannelStreamProgress {
+    func pull(_ emit: (UnsafeRawBufferPointer) -> Bool) throws -> BodyProgress {
       while let next = script.state.withLock({ $0.say.first }) {
         script.state.withLock { _ = $0.say.removeFirst() }
         guard Array(next.utf8).withUnsafeBytes({ emit($0) }) else { return .more }

@@ -22,6 +22,7 @@ package final class AdminHandler: API {
     self.authenticator = authenticator
   }
 
+  /// The requests that the API handles.
   package static var routes: [Route<AdminHandler>] {
     let group = "/v1/projects/{project}/databases/{database}/collectionGroups/{collection}"
     let beta = "/v1beta1/projects/{project}/databases/{database}/collectionGroups/{collection}"

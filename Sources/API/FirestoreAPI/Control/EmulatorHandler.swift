@@ -38,6 +38,7 @@ package final class EmulatorHandler: API {
     rules = RulesHandler(service: service)
   }
 
+  /// The requests that the API handles.
   package static var routes: [Route<EmulatorHandler>] {
     let project = "/emulator/v1/projects/{project}"
     let database = "\(project)/databases/{database}"

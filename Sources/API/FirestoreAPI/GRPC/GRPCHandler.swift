@@ -15,6 +15,7 @@ package final class GRPCHandler: API {
 
   package let authenticator: Authenticator
 
+  /// Creates a handler for the documents of a service.
   package init(_ service: FirestoreService, _ authenticator: Authenticator) {
     self.service = service
     self.authenticator = authenticator

@@ -20,6 +20,7 @@ package final class RESTHandler: API {
 
   package let authenticator: Authenticator
 
+  /// Creates a handler for the documents of a service.
   package init(_ service: FirestoreService, _ authenticator: Authenticator) {
     self.service = service
     self.authenticator = authenticator

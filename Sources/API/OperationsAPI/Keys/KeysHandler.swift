@@ -25,6 +25,7 @@ package final class KeysHandler: API {
     self.authenticator = authenticator
   }
 
+  /// The requests that the API handles.
   package static var routes: [Route<KeysHandler>] {
     [
       published("/robot/v1/metadata/x509/securetoken@system.gserviceaccount.com") {

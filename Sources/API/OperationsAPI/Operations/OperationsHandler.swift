@@ -42,6 +42,7 @@ package final class OperationsHandler: API {
     self.trustsEveryone = trustsEveryone
   }
 
+  /// The requests that the API handles.
   package static var routes: [Route<OperationsHandler>] {
     [
       Route([.get, .head], ["/healthz"], kind: .operations, access: .everyone) { _, _, call in

@@ -2,22 +2,7 @@ import DocumentModel
 import DocumentStore
 import KeyValue
 import RulesEngine
-
-/// The data on which the authorization of a listener depends, besides its request and the rules.
-struct AuthorizationDependencies {
-  /// The documents that the rules have read, with their versions; 0 for a document that does not exist.
-  var documents: [(key: DocumentKey, version: Int64)] = []
-  /// Whether the decision depends on the time.
-  var usesTime = false
-
-  /// Adds the dependencies of another decision, if both decisions must hold.
-  mutating func formUnion(_ other: AuthorizationDependencies) {
-    for document in other.documents where !documents.contains(where: { $0.key == document.key }) {
-      documents.append(document)
-    }
-    usesTime = usesTime || other.usesTime
-  }
-}
+import Watch
 
 extension Authorizer {
   /// Authorizes a listener to receive the state of a document. Lookups by the rules read the snapshot.

@@ -52,9 +52,7 @@ package struct DatabaseAccess: Sendable {
     _ consistency: ConsistencySelector = .latest, _ body: (inout GuardedSnapshot) throws -> R
   ) throws -> R {
     try database.read(consistency) { reader, readTime in
-      var snapshot = GuardedSnapshot(reader: SnapshotReader(reader.snapshot), readTime: readTime)
-      // The scratch memory of the reader moves too.
-      swap(&snapshot.reader, &reader)
+      var snapshot = GuardedSnapshot(reader: reader.take(), readTime: readTime)
       return try body(&snapshot)
     }
   }
@@ -64,8 +62,7 @@ package struct DatabaseAccess: Sendable {
   func read<R>(again readTime: ReadTime, _ body: (inout GuardedSnapshot) throws -> R) throws -> R {
     try database.read { reader in
       try database.checkReadable(readTime.timestamp.microseconds, &reader)
-      var snapshot = GuardedSnapshot(reader: SnapshotReader(reader.snapshot), readTime: readTime)
-      swap(&snapshot.reader, &reader)
+      var snapshot = GuardedSnapshot(reader: reader.take(), readTime: readTime)
       return try body(&snapshot)
     }
   }

@@ -31,7 +31,7 @@ package final class ChangesStream {
   private let database: DocumentDatabase
   private let hub: WatchHub
   private let watchHubs: WatchHubRegistry
-  private let mailbox: WatchMailbox
+  private let subscriber: Subscriber
   private let incarnation: UInt64
   private var place: Place
   private var isCaughtUpDue = true
@@ -66,10 +66,10 @@ package final class ChangesStream {
     self.database = database
     self.incarnation = incarnation
     watchHubs = service.watchHubs
-    mailbox = WatchMailbox(name: caller.name, wake: wake)
+    subscriber = Subscriber(name: caller.name, wake: wake)
     try Self.check(place.version, database)
     hub = watchHubs.take(database)
-    hub.subscribeToAll(mailbox)
+    hub.handle(.followAll, from: subscriber)
   }
 
   deinit { end() }
@@ -78,7 +78,7 @@ package final class ChangesStream {
   package func end() {
     guard !isOver else { return }
     isOver = true
-    hub.close(mailbox)
+    hub.close(subscriber)
     watchHubs.give(hub)
   }
 
@@ -90,10 +90,10 @@ package final class ChangesStream {
     try caller.checkToken(database.clock)
     // Empty the mailbox before reading the log, so that no commit is missed: events only mean that there may be
     // changes.
-    while let event = mailbox.take() {
+    while let event = subscriber.take() {
       switch event {
       case .noChange: isCaughtUpDue = true
-      case .lagged: hub.rejoin(mailbox)
+      case .lagged: hub.handle(.rejoin, from: subscriber)
       case .failed(let error): throw Status(error, database: database.id)
       default: break
       }
@@ -149,7 +149,7 @@ package final class ChangesStream {
 
   private func emitCommit(_ version: Int64, _ emit: (ChangesEvent) throws -> Bool) throws -> Bool {
     place = Place(version: version)
-    mailbox.noteSentVersion(version)
+    subscriber.noteSentVersion(version)
     return try emit(.commit(token: token, version: Timestamp(uncheckedMicroseconds: version)))
   }
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Watch
 
 /// The mailbox between a hub and a listener.
-@Suite struct WatchMailboxTests {
+@Suite struct SubscriberTests {
   private final class WakeCounter: Sendable {
     private let count = Atomic(0)
     func increment() { count.add(1, ordering: .sequentiallyConsistent) }
@@ -13,21 +13,21 @@ import Testing
   }
 
   private let wakes = WakeCounter()
-  private let mailbox: WatchMailbox
+  private let subscriber: Subscriber
 
-  init() { mailbox = WatchMailbox(name: "ann") { [wakes] in wakes.increment() } }
+  init() { subscriber = Subscriber(name: "ann") { [wakes] in wakes.increment() } }
 
-  private func batch(_ version: Int64, bytes: Int = 0) -> WatchMailbox.Event {
+  private func batch(_ version: Int64, bytes: Int = 0) -> Subscriber.Event {
     let document = WatchedDocument(
       document("c/x"), EncodedFields(canonical: Array(repeating: 0, count: bytes)), createVersion: 1, updateVersion: 1)
-    let delta = TargetDelta([TargetDocumentChange(key: document.key, state: .matches(document))])
+    let delta = TargetDelta([(document.key, .modified(document))])
     return .batch(WatchBatch(version: version, parts: [WatchBatch.Part(target: 1, delta: delta)]))
   }
 
-  /// Returns short text forms of all events in the mailbox.
+  /// Returns short text forms of all events in the subscriber.
   private func takeAll() -> [String] {
     var all: [String] = []
-    while let event = mailbox.take() {
+    while let event = subscriber.take() {
       switch event {
       case .batch(let batch): all.append("\(batch.version)")
       case .noChange(let version): all.append("no change \(version)")
@@ -42,63 +42,63 @@ import Testing
   }
 
   @Test func eventsArriveInOrderAndWakeOncePerWait() {
-    #expect(mailbox.deliver(batch(1)))
+    #expect(subscriber.deliver(batch(1)))
     #expect(wakes.take() == 0)
     #expect(takeAll() == ["1"])
-    #expect(mailbox.deliver(batch(2)))
-    #expect(mailbox.deliver(.noChange(3)))
+    #expect(subscriber.deliver(batch(2)))
+    #expect(subscriber.deliver(.noChange(3)))
     #expect(wakes.take() == 1)
     #expect(takeAll() == ["2", "no change 3"])
   }
 
   @Test func reauthorizationsComeFirst() {
-    _ = mailbox.deliver(batch(1))
-    mailbox.requireReauthorization(7)
-    mailbox.requireReauthorization(3)
-    mailbox.requireReauthorization(7)
+    _ = subscriber.deliver(batch(1))
+    subscriber.requireReauthorization(7)
+    subscriber.requireReauthorization(3)
+    subscriber.requireReauthorization(7)
     #expect(takeAll() == ["reauthorize [3, 7]", "1"])
-    _ = mailbox.deliver(batch(2))
-    mailbox.requireReauthorization(3)
-    #expect(mailbox.takeReauthorizations() == [3])
+    _ = subscriber.deliver(batch(2))
+    subscriber.requireReauthorization(3)
+    #expect(subscriber.takeReauthorizations() == [3])
     #expect(takeAll() == ["2"])
   }
 
   @Test func overflowLeavesASingleLaggedEvent() {
     _ = takeAll()
-    for version in 1...WatchMailbox.eventsMax { #expect(mailbox.deliver(batch(Int64(version)))) }
-    #expect(!mailbox.deliver(batch(0)))
+    for version in 1...Subscriber.eventsMax { #expect(subscriber.deliver(batch(Int64(version)))) }
+    #expect(!subscriber.deliver(batch(0)))
     #expect(wakes.take() == 1)
-    #expect(mailbox.statistics.bytes == 0)
+    #expect(subscriber.statistics.bytes == 0)
     #expect(takeAll() == ["lagged"])
-    mailbox.clearLagging()
-    #expect(mailbox.deliver(batch(9)))
+    subscriber.clearLagging()
+    #expect(subscriber.deliver(batch(9)))
     #expect(takeAll() == ["9"])
   }
 
   @Test func bytesAreLimitedExceptForOneBatch() {
-    #expect(mailbox.deliver(batch(1, bytes: 2 * WatchMailbox.bytesMax)))
-    #expect(!mailbox.deliver(batch(2)))
+    #expect(subscriber.deliver(batch(1, bytes: 2 * Subscriber.bytesMax)))
+    #expect(!subscriber.deliver(batch(2)))
     #expect(takeAll() == ["lagged"])
-    mailbox.clearLagging()
+    subscriber.clearLagging()
     var delivered = 0
-    while mailbox.deliver(batch(1, bytes: 10_000)) { delivered += 1 }
+    while subscriber.deliver(batch(1, bytes: 10_000)) { delivered += 1 }
     #expect((90...105).contains(delivered))
   }
 
   /// The mailbox of a client that never empties it completely must not grow.
   @Test func mailboxThatIsNeverEmptyDoesNotGrow() {
-    _ = mailbox.deliver(batch(0))
+    _ = subscriber.deliver(batch(0))
     for version in 1...5000 {
-      #expect(mailbox.deliver(batch(Int64(version))))
-      #expect(mailbox.take() != nil)
+      #expect(subscriber.deliver(batch(Int64(version))))
+      #expect(subscriber.take() != nil)
     }
     #expect(takeAll() == ["5000"])
   }
 
   @Test func closedMailboxDoesNotWake() {
     _ = takeAll()
-    mailbox.close()
-    _ = mailbox.deliver(batch(1))
+    subscriber.close()
+    _ = subscriber.deliver(batch(1))
     #expect(wakes.take() == 0)
   }
 }
