@@ -112,6 +112,7 @@ let package = Package(
     library(
       "Accounts", in: "Services",
       ["KeyValue", "WireFormat", "DocumentModel", "Basics", "CCrypto", "CSodium", "CXCrypt"]),
+    library("IdentityService", in: "Services", ["Accounts", "WireFormat", "DocumentModel", "Basics"]),
     library("Files", in: "Services", ["KeyValue", "WireFormat", "DocumentModel", "Digests", "Basics"]),
 
     // HTTP and the APIs.
@@ -127,7 +128,7 @@ let package = Package(
       ]),
     library(
       "IdentityAPI", in: "API",
-      ["GatewayCore", "Transport", "Accounts", "DatabaseService", "WireFormat", "DocumentModel", "Basics"]),
+      ["GatewayCore", "Transport", "IdentityService", "Accounts", "DatabaseService", "WireFormat", "DocumentModel"]),
     library(
       "StorageAPI", in: "API",
       [
@@ -140,13 +141,13 @@ let package = Package(
     library(
       "Gateway", in: "API",
       [
-        "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "GatewayCore", "Transport", "Accounts", "Files",
-        "DatabaseService", "DocumentModel",
+        "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "GatewayCore", "Transport", "IdentityService",
+        "Accounts", "Files", "DatabaseService", "DocumentModel",
       ]),
     library(
       "HearthServer", in: "Server",
       [
-        "Gateway", "GatewayCore", "IdentityAPI", "StorageAPI", "OperationsAPI", "Transport", "Accounts", "Files",
+        "Gateway", "GatewayCore", "StorageAPI", "OperationsAPI", "Transport", "IdentityService", "Accounts", "Files",
         "DatabaseService", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue", "FixtureTree", "WireFormat",
         "DocumentModel",
       ]),
@@ -209,6 +210,9 @@ let package = Package(
     tests(
       "AccountsTests",
       ["Accounts", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests(
+      "IdentityServiceTests",
+      ["IdentityService", "Accounts", "LMDBEngine", "KeyValue", "DocumentModel", "TestSupport"]),
     tests("FilesTests", ["Files", "Basics", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "RulesEngineTests", ["RulesEngine", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "TestSupport"]),

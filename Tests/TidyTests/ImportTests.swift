@@ -12,7 +12,7 @@ import Testing
     ["DocumentModel", "KeyValue", "Transport"],
     ["LMDBEngine", "WireFormat"],
     ["Accounts", "Files", "FixtureTree", "HearthClient", "KeyEncoding", "RulesEngine"],
-    ["Matching"],
+    ["IdentityService", "Matching"],
     ["DocumentStore", "RulesTesting"],
     ["QueryEngine"],
     ["Watch"],

@@ -19,7 +19,7 @@ import Testing
     ("Evaluation of rules", "Sources/Rules/RulesEngine/Evaluation/Evaluator/Evaluator.swift"),
     ("Accounts", "Sources/Services/Accounts/Users/User.swift"),
     ("Tokens", "Sources/Services/Accounts/Tokens/TokenMinter.swift"),
-    ("Batches of accounts", "Sources/API/IdentityAPI/IdentityRequest+Batch.swift"),
+    ("Batches of accounts", "Sources/Services/IdentityService/BatchCreate.swift"),
     ("Keys of programs", "Sources/Services/Accounts/Tokens/ServiceKeys.swift"),
     ("Buckets", "Sources/Services/Files/Objects/Bucket.swift"),
     ("Names of files", "Sources/Services/Files/Objects/ObjectName.swift"),

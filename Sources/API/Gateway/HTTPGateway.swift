@@ -3,7 +3,8 @@ package import DatabaseService
 import DocumentModel
 import FirestoreAPI
 package import GatewayCore
-package import IdentityAPI
+import IdentityAPI
+package import IdentityService
 package import OperationsAPI
 package import StorageAPI
 package import Transport
@@ -16,7 +17,6 @@ package final class HTTPGateway: RequestHandler {
 
   private let dispatcher: RequestDispatcher
   private let verifier: any TokenVerifier
-  private let identity: IdentityHandler
   private let files: StorageHandler?
   /// Serves operators on a separate address, whose callers are all trusted.
   package let operations: RequestDispatcher
@@ -25,7 +25,7 @@ package final class HTTPGateway: RequestHandler {
   ///
   /// - Parameter usesTLS: whether clients reach the server by `https`.
   package init(
-    _ service: FirestoreService, accounts: AccountStore, identity: IdentityToolkit, files: FilesService? = nil,
+    _ service: FirestoreService, accounts: AccountStore, identity: AccountsService, files: FilesService? = nil,
     usesTLS: Bool = false,
     operations: OperationsService
   ) {
@@ -34,7 +34,6 @@ package final class HTTPGateway: RequestHandler {
     let rest = RESTHandler(service, authenticator)
     let channels = WebChannelHandler(service, authenticator)
     let metrics = MetricsReport(operations, service) { channels.openChannels }
-    self.identity = IdentityHandler(identity, authenticator)
     self.files = files.map { StorageHandler($0, service, authenticator, keys: accounts.serviceKeys, usesTLS: usesTLS) }
     self.operations = RequestDispatcher(
       OperationsHandler(operations, metrics: metrics, service, authenticator, trustsEveryone: true).endpoints)
@@ -42,7 +41,7 @@ package final class HTTPGateway: RequestHandler {
       ChangeFeedHandler(rest).endpoints + rest.endpoints + GRPCHandler(service, authenticator).endpoints
         + channels.endpoints + AdminHandler(service, authenticator).endpoints
         + EmulatorHandler(service, authenticator, files: files?.store).endpoints
-        + KeysHandler(accounts, authenticator).endpoints
+        + KeysHandler(accounts, authenticator).endpoints + IdentityHandler(identity, authenticator).endpoints
         + OperationsHandler(operations, metrics: metrics, service, authenticator).endpoints
         + RootHandler(authenticator).endpoints)
   }
@@ -57,15 +56,9 @@ package final class HTTPGateway: RequestHandler {
   /// Handles a request. Responds at once or later, on the loop of the connection.
   package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
     let (path, parameters) = request.target.pathAndQuery
-    if request.method != .options {
-      if let route = IdentityRoute.find(path) {
-        exchange.setKind(route.isSignIn ? .signIn : .accounts)
-        return identity.handle(route, parameters, request, Responder(exchange, request))
-      }
-      if let files, let (route, rest) = StorageHandler.route(path, parameters) {
-        exchange.setKind(.files)
-        return files.handle(route, rest, parameters, request, exchange)
-      }
+    if request.method != .options, let files, let (route, rest) = StorageHandler.route(path, parameters) {
+      exchange.setKind(.files)
+      return files.handle(route, rest, parameters, request, exchange)
     }
     dispatcher.handle(request, exchange)
   }

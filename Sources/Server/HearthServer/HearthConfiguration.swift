@@ -163,7 +163,8 @@ public struct HearthConfiguration: Sendable {
 public enum HearthError: Error, Sendable, CustomStringConvertible {
   /// The configuration contains a value that is not allowed. The text says what to change.
   case configuration(String)
-  /// A configuration file is not valid. The text contains the location and the remedy.
+  /// A configuration file is not valid: the text contains the location and the remedy. Or a test server rejects an
+  /// account: the text contains the reason.
   case data(String)
   /// The data directory cannot be used. The text contains the reason and the remedy.
   case storage(String)

@@ -1,4 +1,4 @@
-import IdentityAPI
+import IdentityService
 import StorageAPI
 import OperationsAPI
 import GatewayCore
@@ -79,7 +79,7 @@ public final class Server: Sendable {
     transport.counters = counters
     transport.errorBody = { status, message in ErrorJSON.body(httpStatus: status, message: message) }
     accounts = try Self.openAccounts(configuration, directory)
-    let identity = try configuration.accounts.toolkit(accounts)
+    let identity = try configuration.accounts.service(accounts)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
     readiness = Readiness(
       directory: directory?.path, project: configuration.project, databases: registry, rules: rulesRegistry)

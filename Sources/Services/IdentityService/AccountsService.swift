@@ -3,8 +3,12 @@ import Basics
 import DocumentModel
 import Synchronization
 
-/// The state that requests to the Identity Toolkit API share: the accounts, the password hasher and the throttle.
-package final class IdentityToolkit: Sendable {
+/// User accounts as a service: one function per call, without HTTP.
+///
+/// Each function takes a request, a plain struct that is nested in this class, and the caller. It checks the caller's
+/// rights, so every way to call it is equally safe. Functions wait for the disk or hash passwords: do not call them
+/// on an event loop, see ``submit(_:_:)``.
+package final class AccountsService: Sendable {
   /// The options of user accounts. Their defaults are those of a new project.
   package struct Options: Sendable {
     /// The actions that users may take by themselves, until an administrator changes the settings.
@@ -24,24 +28,30 @@ package final class IdentityToolkit: Sendable {
     package init() {}
   }
 
-  let accounts: AccountStore
+  /// The resource that a call mainly uses. Each has a bounded queue of its own.
+  package enum Workload: Sendable {
+    /// A few reads and at most one write.
+    case short
+    /// Hashes a password.
+    case password
+    /// Reads or writes many accounts.
+    case batch
+  }
+
+  package let accounts: AccountStore
+  package let options: Options
   let passwords: Passwords
   let throttle: SignInThrottle
-  let options: Options
   let mail: MailCommand?
-  let identityProviders: IdentityProviders
-  let settings: Mutex<AccountsSettings>
-  /// Runs requests that hash passwords.
-  let passwordQueue: BoundedWorkers
-  /// Runs other requests.
-  let callQueue = BoundedWorkers("accounts", unfinishedMax: WorkerLimits.accountsUnfinishedMax)
-  /// Runs requests for many accounts at once.
-  let batchQueue = BoundedWorkers("account-batches", unfinishedMax: WorkerLimits.accountBatchesUnfinishedMax)
   /// Codes for phone numbers, in emulator mode only.
   let phoneCodes = PhoneCodes()
+  private let settings: Mutex<AccountsSettings>
+  private let shortQueue = BoundedWorkers("accounts", unfinishedMax: WorkerLimits.accountsUnfinishedMax)
+  private let passwordQueue: BoundedWorkers
+  private let batchQueue = BoundedWorkers("account-batches", unfinishedMax: WorkerLimits.accountBatchesUnfinishedMax)
 
-  /// Starts the hashing queues and loads the settings that administrators have stored. A setting that `options`
-  /// closes stays closed.
+  /// Creates the service and loads the settings that administrators have stored. A setting that `options` closes
+  /// stays closed.
   ///
   /// - Throws: `AccountError` if there is not enough memory to hash passwords, or `StorageError` if the settings
   ///   cannot be read.
@@ -50,7 +60,6 @@ package final class IdentityToolkit: Sendable {
     self.options = options
     passwords = try Passwords(accounts.mode == .emulator ? .least : .standard)
     throttle = SignInThrottle(now: accounts.now)
-    identityProviders = options.identityProviders
     let audit = accounts.audit
     // In emulator mode tests read the codes from the control endpoint instead.
     mail =
@@ -71,18 +80,34 @@ package final class IdentityToolkit: Sendable {
     settings = Mutex(try accounts.users.settings(over: defaults).closed(by: options.settings))
   }
 
-  /// The current settings.
-  var currentSettings: AccountsSettings { settings.withLock { $0 } }
+  /// Runs `work`, which makes a call, on a thread that may block. Returns `false`, and never runs it, if too many
+  /// calls of that workload are unfinished.
+  package func submit(_ workload: Workload, _ work: @escaping @Sendable () -> Void) -> Bool {
+    switch workload {
+    case .short: shortQueue.run(work)
+    case .password: passwordQueue.run(work)
+    case .batch: batchQueue.run(work)
+    }
+  }
 
-  /// Changes the settings and stores them.
+  // MARK: Settings
+
+  /// The current settings.
+  package var currentSettings: AccountsSettings { settings.withLock { $0 } }
+
+  /// Changes the settings, stores them and returns them. For administrators and test suites.
   ///
-  /// - Throws: the error of `change`, or a storage error if they cannot be stored.
-  func changeSettings(_ change: (inout AccountsSettings) throws -> Void) throws -> AccountsSettings {
+  /// - Throws: `UNAUTHENTICATED` for end users, the error of `change`, or a storage error if they cannot be stored.
+  package func changeSettings(
+    by caller: AccountsCaller, _ change: (inout AccountsSettings) throws -> Void
+  ) throws -> AccountsSettings {
+    guard caller.role != .user else { throw AccountError(.unauthenticated) }
     var settings = currentSettings
     try change(&settings)
     try accounts.users.put(settings)
     let changed = settings.closed(by: options.settings)
     self.settings.withLock { $0 = changed }
+    audit(.settingsChanged, by: caller)
     return changed
   }
 }
