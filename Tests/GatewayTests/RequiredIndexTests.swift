@@ -218,7 +218,7 @@ import WireFormat
     let server = try Server(configuration)
     defer { server.stop() }
     let id = try #require(DatabaseID(project: "p"))
-    let database = try #require(try server.service.databases.database(id))
+    let database = try #require(try server.registry.database(id))
     _ = try database.load(ImportFiles([documents], database: id)) { _ in }
 
     var query = Query(collectionID: "c")

@@ -85,7 +85,7 @@ private struct Simulation {
     let registry = DatabaseRegistry(clock: Clock { time.now }, idleSeconds: nil, indexes: { _ in indexes }) {
       (_) throws(StorageError) in try open()
     }
-    return (registry, FirestoreService(databases: registry, defaultAccess: .everybody))
+    return (registry, FirestoreService(databases: registry, mode: .emulator))
   }
 
   mutating func step() throws {
@@ -289,7 +289,7 @@ private struct Simulation {
 
   private mutating func clear() throws {
     doing = "clear"
-    let result: Result<Void, Status> = try wait { done in try service.clear(id, as: .admin, completion: done) }
+    let result: Result<Void, Status> = try wait { done in try service.clear(id, completion: done) }
     try result.get()
     let over = twin.transactions
     twin = Twin(created: try meta(.created))

@@ -189,7 +189,7 @@ struct CloudResumableUpload: Sendable {
   /// deleted or signed out meanwhile. The age of its token does not matter, because the later requests carry no
   /// credentials.
   private static func requireNotRevoked(_ initiator: Caller?) throws(FilesError) {
-    guard case .user(let auth?)? = initiator, let reason = auth.revocationCheck?.revocationReason else { return }
+    guard let reason = initiator?.revocationReason else { return }
     throw .denied("The user who started the upload may not continue it: \(reason).")
   }
 
@@ -208,7 +208,8 @@ struct CloudResumableUpload: Sendable {
     }
     return try storageRequest.store.finishUpload(upload, declared: declared) { (before, after) throws(FilesError) in
       if upload.record.isAdmin { return }
-      try storageRequest.authorizer.require(.create, upload.record.name, as: caller, before: before, after: after)
+      _ = try storageRequest.authorizer.grant(
+        .create, upload.record.name, as: caller, before: before, after: after)
     }
   }
 

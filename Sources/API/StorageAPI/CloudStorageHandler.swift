@@ -1,7 +1,6 @@
 import GatewayCore
 import DatabaseService
 import DocumentModel
-import DocumentStore
 import Files
 import Transport
 import WireFormat

@@ -1,7 +1,6 @@
 import GatewayCore
 import DatabaseService
 package import DocumentModel
-import DocumentStore
 import Files
 import WireFormat
 

@@ -217,7 +217,7 @@ struct FirebaseStorageHandler: Sendable {
   func require(
     _ method: RulesMethod, _ name: ObjectName, before: StoredObject?, after: StoredObject?
   ) throws(FilesError) {
-    try storageRequest.authorizer.require(method, name, as: storageRequest.caller, before: before, after: after)
+    _ = try storageRequest.authorizer.grant(method, name, as: storageRequest.caller, before: before, after: after)
   }
 
   private static func isPatch(_ request: borrowing HTTPRequest) -> Bool {

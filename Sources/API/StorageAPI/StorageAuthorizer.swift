@@ -12,24 +12,20 @@ struct StorageAuthorizer: Sendable {
   /// The project whose documents the rules may read, unless the bucket's name contains another project.
   let project: String?
 
-  /// Whether error messages name the missing permission: only in emulator mode.
-  private var explains: Bool { service.defaultAccess == .everybody }
-
   /// Authorizes a caller for one operation. `name` is an object's name; for a list it is the prefix without its
   /// last slash.
   ///
   /// - Throws: ``FilesError/denied(_:)`` if the caller may not do it.
-  func require(
+  func grant(
     _ method: RulesMethod, _ name: ObjectName, as caller: Caller, before: StoredObject?, after: StoredObject?
-  ) throws(FilesError) {
-    guard case .user(let auth) = caller else { return }
-    guard let activeRuleset = rules.active else { throw denial(nil) }
-    var request = FileRequest(method, bucket: name.bucket, name: name.name, auth: auth)
-    request.resource = before.map { Self.fields(of: $0) }
-    request.newResource = after.map { Self.fields(of: $0) }
-    guard service.allows(request, by: activeRuleset, documentsIn: database(of: name.bucket)) else {
-      throw denial(method)
-    }
+  ) throws(FilesError) -> FileGrant {
+    let access = try access(of: caller, to: name.bucket)
+    do throws(FileDenial) {
+      return try access.grant(method, bucket: name.bucket, name: name.name) { request in
+        request.resource = before.map { Self.fields(of: $0) }
+        request.newResource = after.map { Self.fields(of: $0) }
+      }
+    } catch { throw denial(error) }
   }
 
   /// Authorizes an upload before its content arrives, with the data known by then.
@@ -39,39 +35,41 @@ struct StorageAuthorizer: Sendable {
   /// - Throws: ``FilesError/denied(_:)`` if the rules deny the upload; other ``FilesError`` cases if the read
   ///   fails.
   func requireEarly(_ after: StoredObject, as caller: Caller, store: FileStore) throws(FilesError) -> Bool {
-    guard case .user(let auth) = caller else { return true }
-    guard let activeRuleset = rules.active else { throw denial(nil) }
     let name = after.name
-    guard activeRuleset.looksAtChecksums else {
-      try require(.create, name, as: caller, before: store.object(name), after: after)
-      return true
-    }
-    var request = FileRequest(.create, bucket: name.bucket, name: name.name, auth: auth)
-    request.resource = try store.object(name).map { Self.fields(of: $0) }
-    var fields = Self.fields(of: after)
-    for field in FileRules.lateFields { fields[field] = nil }
-    request.newResource = fields
-    switch service.allowsEarly(request, by: activeRuleset, documentsIn: database(of: name.bucket)) {
-    case true?: return true
-    case false?: throw denial(.create)
-    case nil: return false
+    switch try access(of: caller, to: name.bucket) {
+    case .unrestricted: return true
+    case .restricted(let authorizer):
+      guard authorizer.looksAtChecksums else {
+        _ = try grant(.create, name, as: caller, before: store.object(name), after: after)
+        return true
+      }
+      var request = FileRequest(.create, bucket: name.bucket, name: name.name)
+      request.resource = try store.object(name).map { Self.fields(of: $0) }
+      var fields = Self.fields(of: after)
+      for field in FileRules.lateFields { fields[field] = nil }
+      request.newResource = fields
+      do throws(FileDenial) { return try authorizer.decideEarly(request) } catch { throw denial(error) }
     }
   }
 
   /// Rejects callers that are subject to rules if no ruleset is loaded.
   ///
   /// - Throws: ``FilesError/denied(_:)`` if the caller is one of them.
-  func requireRules(as caller: Caller) throws(FilesError) {
-    if case .user = caller, rules.active == nil { throw denial(nil) }
+  func requireRules(as caller: Caller) throws(FilesError) { _ = try access(of: caller, to: "") }
+
+  private func access(of caller: Caller, to bucket: String) throws(FilesError) -> FilesAccess {
+    do throws(FileDenial) {
+      return try FilesAccess(of: caller, by: rules, service, documentsIn: database(of: bucket))
+    } catch { throw denial(error) }
   }
 
-  private func denial(_ method: RulesMethod?) -> FilesError {
-    guard explains else { return .denied("Permission denied.") }
-    switch method {
-    case nil: return .denied("Permission denied. Storage Emulator has no loaded ruleset.")
-    case .get: return .denied("Permission denied. No READ permission.")
-    case .list: return .denied("Permission denied. No LIST permission.")
-    case .create, .update, .delete: return .denied("Permission denied. No WRITE permission.")
+  private func denial(_ denial: FileDenial) -> FilesError {
+    guard service.mode.explainsDenials else { return .denied("Permission denied.") }
+    switch denial {
+    case .withoutRules: return .denied("Permission denied. Storage Emulator has no loaded ruleset.")
+    case .denied(.get): return .denied("Permission denied. No READ permission.")
+    case .denied(.list): return .denied("Permission denied. No LIST permission.")
+    case .denied(.create), .denied(.update), .denied(.delete): return .denied("Permission denied. No WRITE permission.")
     }
   }
 

@@ -27,16 +27,17 @@ package final class StorageHandler: Sendable {
   private let authenticator: Authenticator
   private let keys: ServiceKeys
   private let authorizer: StorageAuthorizer
-  private let isEmulator: Bool
+  private let trustsMissingCredentials: Bool
   private let scheme: String
 
+  /// Creates a handler for files.
   package init(
     _ files: FilesService, _ service: FirestoreService, _ authenticator: Authenticator, keys: ServiceKeys, usesTLS: Bool
   ) {
     self.files = files
     self.keys = keys
     self.authenticator = authenticator
-    isEmulator = service.defaultAccess == .everybody
+    trustsMissingCredentials = service.mode.trustsMissingCredentials
     scheme = usesTLS ? "https" : "http"
     authorizer = StorageAuthorizer(service: service, rules: files.rules, project: files.project)
   }
@@ -226,8 +227,8 @@ package final class StorageHandler: Sendable {
   /// Whether a request to the Cloud Storage API has administrator rights. In emulator mode clients send no
   /// credentials, or those of any service account.
   private func isAdmin(_ caller: Caller, _ request: borrowing HTTPRequest) -> Bool {
-    if case .admin = caller { return true }
-    return isEmulator && request.header("authorization") == nil
+    if caller.isAdmin { return true }
+    return trustsMissingCredentials && request.header("authorization") == nil
   }
 
   /// The error for requests with encryption keys. If the server ignored the keys, clients would rely on encryption

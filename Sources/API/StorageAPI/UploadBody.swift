@@ -1,4 +1,4 @@
-import Dispatch
+import Basics
 import Files
 import Synchronization
 import Transport
@@ -65,7 +65,8 @@ final class UploadBody: BodySink {
   private let exchange: Exchange
   private let plan: Plan
   private let limits: Limits
-  private let queue = DispatchQueue(label: "hearth.upload", qos: .userInitiated)
+  private static let workers = BoundedWorkers("uploads", threads: WorkerLimits.uploadsThreadsMax)
+  private let queue = WorkerLane(on: workers)
   private let file = UploadFile()
   private var multipart: MultipartReader?
   private let isMultipart: Bool
@@ -140,7 +141,7 @@ final class UploadBody: BodySink {
     let (file, queue) = (file, queue)
     exchange.onClose { [weak self] in
       self?.isOver = true
-      queue.async {
+      queue.run {
         if let open = file.take() { plan.interrupt(open) }
       }
     }
@@ -150,7 +151,7 @@ final class UploadBody: BodySink {
 
   private func openFile() {
     let (plan, file) = (plan, file)
-    queue.async { file.open(plan) }
+    queue.run { file.open(plan) }
   }
 
   func received(_ bytes: UnsafeRawBufferPointer) {
@@ -196,7 +197,7 @@ final class UploadBody: BodySink {
     }
     isOver = true
     let (plan, file, loop) = (plan, file, exchange.loop)
-    queue.async { [head] in
+    queue.run { [head] in
       let response: @Sendable () -> Void
       do throws(FilesError) {
         if let error = file.error { throw error }
@@ -238,7 +239,7 @@ final class UploadBody: BodySink {
     }
     let file = file
     let bound = LoopBound(self, to: exchange.loop)
-    queue.async {
+    queue.run {
       file.append(bytes)
       Self.heldBytes.subtract(bytes.count, ordering: .relaxed)
       let error = file.error
@@ -263,7 +264,7 @@ final class UploadBody: BodySink {
     isOver = true
     refusal = (error, 0)
     let (plan, file) = (plan, file)
-    queue.async {
+    queue.run {
       if let open = file.take() { plan.interrupt(open) }
     }
     Self.heldBytes.subtract(piece.count, ordering: .relaxed)

@@ -1,6 +1,5 @@
 import DatabaseService
 import DocumentModel
-import DocumentStore
 import Transport
 import WireFormat
 

@@ -1,6 +1,6 @@
+import DocumentModel
 import GatewayCore
 import DatabaseService
-import DocumentStore
 import Transport
 import WireFormat
 

@@ -1,7 +1,6 @@
 import GatewayCore
 import DatabaseService
 import DocumentModel
-import DocumentStore
 import Transport
 import WireFormat
 
@@ -14,7 +13,7 @@ extension RESTHandler {
     get.consistency = try call.parameters.consistency()
     let known = request.header("if-none-match")
     let access = try service.access(to: call.database, as: call.caller)
-    let incarnation = access.database.incarnation
+    let incarnation = access.incarnation
     let root = call.database.documentsRootBytes
     try service.getDocument(get.key, in: access, consistency: get.consistency) { document in
       let tag = ETag.make(incarnation: incarnation, version: document.updateVersion)
@@ -26,6 +25,7 @@ extension RESTHandler {
   }
 
   func createDocument(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
+    guard call.target.segmentCount > 0 else { return call.responder.sendText(404, "Not Found\n") }
     try call.parameters.allowOnly("documentId", "mask.fieldPaths")
     let mask = try call.parameters.mask("mask.fieldPaths")
     var create = CreateDocumentRequest(in: try call.target.collection())

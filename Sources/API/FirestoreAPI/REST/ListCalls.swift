@@ -18,15 +18,13 @@ extension RESTHandler {
     list.showMissing = try parameters.boolean("showMissing") ?? false
     list.consistency = try parameters.consistency()
     list.mask = try parameters.mask("mask.fieldPaths")
+    let cursor = try service.listDocuments(list, in: call.database, as: call.caller)
     // No ETag for lists with missing documents, which depend on other collections, or for reads of the past, which
     // never change.
     var tag: String?
     if !list.showMissing, list.consistency == .latest {
-      let state = try service.collectionState(collection, in: call.database, as: call.caller)
-      tag = ETag.make(incarnation: state.incarnation, version: state.lastChange)
+      tag = ETag.make(incarnation: cursor.state.incarnation, version: cursor.state.lastChange)
     }
-    let cursor = try service.listDocuments(list, in: call.database, as: call.caller)
-    // Authorization comes first. Other callers must not learn whether the collection has changed.
     if let tag, let header = request.header("if-none-match"), ETag.matches(header, tag) {
       return call.responder.sendNotModified(etag: tag)
     }

@@ -1,5 +1,4 @@
 import DocumentModel
-import DocumentStore
 import WireFormat
 
 extension EncodedDocument {

@@ -1,6 +1,6 @@
-import GatewayCore
-import DatabaseService
-import Dispatch
+import Basics
+package import DatabaseService
+package import GatewayCore
 import Synchronization
 package import Transport
 import WireFormat
@@ -16,56 +16,77 @@ import WireFormat
 /// operations address. Connections from loopback are not trusted for this: behind a proxy on this machine every
 /// client connects from loopback. Scrapers need the separate address because they cannot renew an administrator's
 /// token.
-package final class OperationsHandler: Sendable {
-  /// The request that a path names.
-  package enum Call: Equatable { case health, readiness, metrics }
-
+package final class OperationsHandler: API {
+  package let authenticator: Authenticator
+  private let service: FirestoreService
+  /// Whether every caller is trusted.
+  private let trustsEveryone: Bool
   private let operations: OperationsService
   private let metrics: MetricsReport
   /// Unauthenticated callers have their own queue, so that many of them cannot keep an operator waiting.
-  private let untrusted = OperationsQueue("hearth.operations.public")
-  private let trusted = OperationsQueue("hearth.operations")
+  private let untrusted = BoundedWorkers(
+    "operations-open", unfinishedMax: WorkerLimits.operationsUnfinishedMax)
+  private let trusted = BoundedWorkers("operations", unfinishedMax: WorkerLimits.operationsUnfinishedMax)
   /// The last readiness sent to unauthenticated callers, which is reused for one second.
   private let lastReadiness = Mutex<(isReady: Bool, at: ContinuousClock.Instant)?>(nil)
 
-  package init(_ operations: OperationsService, metrics: MetricsReport) {
+  /// Creates a handler. With `trustsEveryone` its address must be reachable only for operators.
+  package init(
+    _ operations: OperationsService, metrics: MetricsReport, _ service: FirestoreService,
+    _ authenticator: Authenticator, trustsEveryone: Bool = false
+  ) {
     self.operations = operations
     self.metrics = metrics
+    self.service = service
+    self.authenticator = authenticator
+    self.trustsEveryone = trustsEveryone
   }
 
-  /// Returns the request that a path names, or `nil` if the path belongs to another handler.
-  package static func call(_ path: UnsafeRawBufferPointer) -> Call? {
-    if path.elementsEqual("/healthz".utf8) { return .health }
-    if path.elementsEqual("/readyz".utf8) { return .readiness }
-    return path.elementsEqual("/metrics".utf8) ? .metrics : nil
+  /// The requests that the API handles.
+  package static var routes: [Route<OperationsHandler>] {
+    [
+      Route([.get, .head], ["/healthz"], kind: .operations, access: .everyone) { _, _, call in
+        send(200, plain, Array("ok\n".utf8), call.responder.exchange)
+      },
+      Route([.get, .head], ["/readyz"], kind: .operations, access: .caller) { $0.readiness($2) },
+      Route([.get, .head], ["/metrics"], kind: .operations, access: .caller) { $0.metrics($2) },
+    ]
   }
 
-  /// Handles a request. `isTrusted` decides whether its caller may see details.
-  package func handle(
-    _ call: Call, _ request: borrowing HTTPRequest, _ exchange: Exchange, isTrusted: (borrowing HTTPRequest) -> Bool
-  ) {
-    exchange.setKind(.operations)
-    guard request.method == .get || request.method == .head else {
-      return Self.send(405, Self.plain, Array("Method Not Allowed\n".utf8), exchange)
+  /// Returns the caller of a request. A caller whose credentials are not valid is unauthenticated.
+  package func authenticate(_ request: borrowing HTTPRequest, _ access: RouteAccess) -> Caller {
+    (try? authenticator.caller(of: request)) ?? .user(nil)
+  }
+
+  /// Responds that the method is not supported.
+  package func refuse(_ error: any Error, _ request: borrowing HTTPRequest, _ responder: Responder) {
+    Self.send(405, Self.plain, Array("Method Not Allowed\n".utf8), responder.exchange)
+  }
+
+  /// Returns the proof that a caller may see details, or `nil` if it may not.
+  private func administrator(_ caller: Caller) -> Administrator? {
+    try? service.administrator(trustsEveryone ? .admin : caller)
+  }
+
+  private func readiness(_ call: RoutedCall) {
+    let exchange = call.responder.exchange
+    guard administrator(call.caller) != nil else { return sendReadiness(exchange) }
+    work(trusted, exchange) { [operations] in Self.readiness(operations.unready()) }
+  }
+
+  private func metrics(_ call: RoutedCall) {
+    let exchange = call.responder.exchange
+    guard let administrator = administrator(call.caller) else {
+      let status = Status(.permissionDenied, "Metrics require an administrator's token, or --metrics-address.")
+      return Self.send(403, Self.json, ErrorJSON.encode(status, httpStatus: 403), exchange)
     }
-    switch call {
-    case .health: Self.send(200, Self.plain, Array("ok\n".utf8), exchange)
-    case .readiness:
-      guard isTrusted(request) else { return sendReadiness(exchange) }
-      work(trusted, exchange) { [operations] in Self.readiness(operations.unready()) }
-    case .metrics:
-      guard isTrusted(request) else {
-        let status = Status(.permissionDenied, "Metrics require an administrator's token, or --metrics-address.")
-        return Self.send(403, Self.json, ErrorJSON.encode(status, httpStatus: 403), exchange)
-      }
-      work(trusted, exchange) { [metrics] in (200, Self.metricsText, metrics.text()) }
-    }
+    work(trusted, exchange) { [metrics] in (200, Self.metricsText, metrics.text(as: administrator)) }
   }
 
   /// Sends the readiness to a caller who is not trusted.
   private func sendReadiness(_ exchange: Exchange) {
     if let isReady = readinessWithin(.seconds(1)) { return Self.send(Self.readiness(isReady: isReady), exchange) }
-    let isTaken = untrusted.work { [self] in
+    let isTaken = untrusted.run { [self] in
       let isReady: Bool
       if let ready = readinessWithin(.seconds(1)) {
         isReady = ready
@@ -92,8 +113,8 @@ package final class OperationsHandler: Sendable {
   private typealias Response = (status: Int, type: StaticString, body: [UInt8])
 
   /// Runs work that may wait for the disk on a queue, and sends its response.
-  private func work(_ queue: OperationsQueue, _ exchange: Exchange, _ body: @escaping @Sendable () -> Response) {
-    let isTaken = queue.work {
+  private func work(_ queue: BoundedWorkers, _ exchange: Exchange, _ body: @escaping @Sendable () -> Response) {
+    let isTaken = queue.run {
       let response = body()
       exchange.loop.execute { Self.send(response, exchange) }
     }
@@ -138,45 +159,5 @@ package final class OperationsHandler: Sendable {
     }
     json.endObject()
     return json.finish()
-  }
-}
-
-/// A serial queue for responses that may wait for the disk. It refuses work above ``waitingMax``, so that many
-/// callers cannot take resources from clients.
-private final class OperationsQueue: Sendable {
-  private let queue: DispatchQueue
-  private let waiting = Atomic(0)
-  private static let waitingMax = 16
-
-  init(_ label: String) { queue = DispatchQueue(label: label, qos: .utility) }
-
-  /// Runs `body` when its turn comes. Returns `false` if too many are waiting.
-  func work(_ body: @escaping @Sendable () -> Void) -> Bool {
-    guard waiting.wrappingAdd(1, ordering: .relaxed).newValue <= Self.waitingMax else {
-      waiting.wrappingSubtract(1, ordering: .relaxed)
-      return false
-    }
-    queue.async { [self] in
-      body()
-      waiting.wrappingSubtract(1, ordering: .relaxed)
-    }
-    return true
-  }
-}
-
-/// Serves operators on a separate address, whose callers are all trusted.
-package final class OperationsListener: RequestHandler {
-  private let operations: OperationsHandler
-
-  /// Creates a listener that responds as a gateway does to its administrators.
-  package init(_ operations: OperationsHandler) { self.operations = operations }
-
-  /// Handles a request.
-  package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
-    let path = request.target.pathAndQuery.path
-    guard let call = OperationsHandler.call(path) else {
-      return Responder(exchange, request).sendText(404, "Not Found\n")
-    }
-    operations.handle(call, request, exchange) { _ in true }
   }
 }

@@ -11,14 +11,13 @@ extension FirestoreService {
     _ request: ListCollectionIdsRequest, in id: DatabaseID, as caller: Caller
   ) throws -> ListCollectionIdsResponse {
     let access = try access(to: id, as: caller)
-    try access.requireAdmin()
-    let database = access.database
+    let administrator = try access.administrator()
     guard request.pageSize >= 0 else { throw Status(.invalidArgument, "Page size must be nonnegative.") }
     let binding = PageToken.Binding("collections", request.parent.text)
     let after = try request.pageToken.isEmpty ? nil : PageToken.position(request.pageToken, binding)
     let limit = request.pageSize == 0 ? Self.collectionIDsPerPage : min(request.pageSize, Self.collectionIDsPerPage)
-    return try database.read(request.consistency) { reader, readTime in
-      var segments = try SubtreeSegments(reader.snapshot, below: request.parent, after: after, at: readTime.version)
+    return try access.read(request.consistency) { snapshot in
+      var segments = try snapshot.segments(below: request.parent, after: after, as: administrator)
       var ids: [String] = []
       var last: [UInt8] = []
       while let segment = try segments.next() {

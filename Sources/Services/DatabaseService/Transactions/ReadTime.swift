@@ -1,14 +1,14 @@
-package import DocumentModel
+import DocumentModel
 import DocumentStore
 
 /// The moment that a read shows.
-package struct ReadTime {
+struct ReadTime {
   /// The version to read; `nil` to read the newest version of the snapshot.
-  package var version: Int64?
+  var version: Int64?
   /// The read time in the response.
-  package var timestamp: Timestamp
+  var timestamp: Timestamp
   /// The read-write transaction that must record what it reads.
-  package var transaction: TransactionID?
+  var transaction: TransactionID?
   /// Whether the read is part of a transaction of either kind.
   var isInTransaction = false
 }
@@ -35,12 +35,5 @@ extension DocumentDatabase {
         return try body(&reader, readTime)
       }
     }
-  }
-
-  /// Returns the document at a moment. Its fields are valid as long as the reader's snapshot.
-  func document(_ key: DocumentKey, at readTime: ReadTime, _ reader: inout SnapshotReader) throws -> StoredDocument? {
-    guard let version = readTime.version else { return try reader.document(key) }
-    guard let row = try reader.collection(key.collection) else { return nil }
-    return try reader.document(key.id, in: row.number, at: version)
   }
 }

@@ -55,10 +55,6 @@ private struct CompositeFilter: DecodableMessage {
 
 private struct FieldFilter: DecodableMessage {
   static let typeName: StaticString = "google.firestore.v1.StructuredQuery.FieldFilter"
-  private static let operators: [StaticString] = [
-    "OPERATOR_UNSPECIFIED", "LESS_THAN", "LESS_THAN_OR_EQUAL", "GREATER_THAN", "GREATER_THAN_OR_EQUAL", "EQUAL",
-    "NOT_EQUAL", "ARRAY_CONTAINS", "IN", "ARRAY_CONTAINS_ANY", "NOT_IN",
-  ]
   private var path: FieldPath?
   private var op: FieldOperator?
   private var operand: Value?
@@ -68,7 +64,7 @@ private struct FieldFilter: DecodableMessage {
       path = try field.message(FieldReference())
     } else if field.matches(2, "op", .varint) {
       op = FieldOperator(
-        rawValue: try field.enumeration("google.firestore.v1.StructuredQuery.FieldFilter.Operator", Self.operators))
+        rawValue: try field.enumeration("google.firestore.v1.StructuredQuery.FieldFilter.Operator", FieldOperator.wireNames))
     } else if field.matches(3, "value") {
       operand = try field.value(.operand)
     }
