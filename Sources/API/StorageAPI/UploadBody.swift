@@ -66,7 +66,8 @@ final class UploadBody: BodySink {
   private let plan: Plan
   private let limits: Limits
   private static let workers = BoundedWorkers("uploads", threads: WorkerLimits.uploadsThreadsMax)
-  private let queue = WorkerLane(on: workers)
+  /// The queue of the file. Tests wait for it.
+  let queue = WorkerLane(on: workers)
   private let file = UploadFile()
   private var multipart: MultipartReader?
   private let isMultipart: Bool
@@ -81,6 +82,9 @@ final class UploadBody: BodySink {
   private var isOver = false
   /// The error to respond with, and the number of bytes discarded since it occurred.
   private var refusal: (error: FilesError, discardedBytes: Int)?
+  /// Whether the queue has released the file of a stopped upload, and the error to respond with when it has.
+  private var isReleased = false
+  private var response: FilesError?
 
   /// The open file and its first error. Only the upload's queue uses it, so the lock is never contended.
   private final class UploadFile: Sendable {
@@ -264,8 +268,10 @@ final class UploadBody: BodySink {
     isOver = true
     refusal = (error, 0)
     let (plan, file) = (plan, file)
+    let bound = LoopBound(self, to: exchange.loop)
     queue.run {
       if let open = file.take() { plan.interrupt(open) }
+      bound.later { $0.released() }
     }
     Self.heldBytes.subtract(piece.count, ordering: .relaxed)
     piece = []
@@ -280,8 +286,15 @@ final class UploadBody: BodySink {
     if known.discardedBytes + count > DiscardedBody.bytesMax { respond(known.error) }
   }
 
+  /// Responds with an error once the queue has released the file. Otherwise the client's next request could find the
+  /// upload still in use.
   private func respond(_ error: FilesError) {
     refusal = nil
-    plan.fail(error)
+    if isReleased { plan.fail(error) } else { response = error }
+  }
+
+  private func released() {
+    isReleased = true
+    if let response { plan.fail(response) }
   }
 }
