@@ -108,6 +108,9 @@ let package = Package(
     // Accounts and files.
     library("Accounts", in: "Services", ["KeyValue", "WireFormat", "DocumentModel", "CCrypto", "CSodium", "CXCrypt"]),
     library("Files", in: "Services", ["KeyValue", "WireFormat", "DocumentModel", "CCrypto", "CZlib"]),
+    library(
+      "FileService", in: "Services",
+      ["Files", "DatabaseService", "RulesEngine", "DocumentStore", "WireFormat", "DocumentModel"]),
 
     // HTTP and the APIs.
     library("Transport", in: "HTTP", ["Basics", "CUV", "CHTTPParser", "CNGHTTP2", "COpenSSL", "CZlib"]),
@@ -118,7 +121,7 @@ let package = Package(
       "FirestoreAPI", in: "API",
       [
         "GatewayCore", "Transport", "DatabaseService", "RulesTesting", "RulesEngine", "Watch", "QueryEngine",
-        "DocumentStore", "Files", "WireFormat", "DocumentModel", "Basics",
+        "DocumentStore", "FileService", "Files", "WireFormat", "DocumentModel", "Basics",
       ]),
     library(
       "IdentityAPI", in: "API",
@@ -126,8 +129,8 @@ let package = Package(
     library(
       "StorageAPI", in: "API",
       [
-        "GatewayCore", "Transport", "Accounts", "Files", "DatabaseService", "RulesEngine", "DocumentStore",
-        "WireFormat", "DocumentModel",
+        "GatewayCore", "Transport", "Accounts", "FileService", "Files", "DatabaseService", "RulesEngine",
+        "DocumentStore", "WireFormat", "DocumentModel",
       ]),
     library(
       "OperationsAPI", in: "API",
@@ -138,13 +141,13 @@ let package = Package(
     library(
       "Gateway", in: "API",
       [
-        "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "GatewayCore", "Transport", "Accounts", "Files",
-        "DatabaseService",
+        "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "GatewayCore", "Transport", "Accounts",
+        "FileService", "DatabaseService",
       ]),
     library(
       "HearthServer", in: "Server",
       [
-        "Gateway", "GatewayCore", "IdentityAPI", "StorageAPI", "OperationsAPI", "Transport", "Accounts", "Files",
+        "Gateway", "GatewayCore", "IdentityAPI", "OperationsAPI", "Transport", "Accounts", "FileService", "Files",
         "DatabaseService", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue", "FixtureTree", "WireFormat",
         "DocumentModel",
       ]),
@@ -204,6 +207,12 @@ let package = Package(
     tests(
       "AccountsTests",
       ["Accounts", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests(
+      "FileServiceTests",
+      [
+        "FileService", "Files", "DatabaseService", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue",
+        "WireFormat", "DocumentModel", "TestSupport",
+      ]),
     tests("FilesTests", ["Files", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "RulesEngineTests", ["RulesEngine", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "TestSupport"]),
@@ -214,7 +223,7 @@ let package = Package(
       "GatewayTests",
       [
         "HearthServer", "Gateway", "GatewayCore", "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI",
-        "Accounts", "Files", "Transport", "CNGHTTP2", "DatabaseService", "Watch",
+        "Accounts", "FileService", "Files", "Transport", "CNGHTTP2", "DatabaseService", "Watch",
         "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "TestSupport",
       ]),
     tests(

@@ -1,10 +1,11 @@
 package import Accounts
 package import DatabaseService
+package import FileService
 import FirestoreAPI
 import GatewayCore
 package import IdentityAPI
 package import OperationsAPI
-package import StorageAPI
+import StorageAPI
 package import Transport
 
 /// The entry point of HTTP requests. It selects a handler by the first part of the path.
@@ -40,7 +41,7 @@ package final class HTTPGateway: RequestHandler {
   ///
   /// - Parameter usesTLS: whether clients reach the server by `https`.
   package init(
-    _ service: FirestoreService, accounts: AccountStore, identity: IdentityToolkit, files: FilesService? = nil,
+    _ service: FirestoreService, accounts: AccountStore, identity: IdentityToolkit, files: StorageService? = nil,
     usesTLS: Bool = false,
     operations: OperationsService
   ) {
@@ -57,11 +58,11 @@ package final class HTTPGateway: RequestHandler {
     rest = RESTHandler(service, authenticator)
     grpc = GRPCHandler(service, authenticator)
     channels = WebChannelHandler(service, authenticator)
-    control = EmulatorHandler(service, authenticator, files: files?.store)
+    control = EmulatorHandler(service, authenticator, files: files)
     self.operations = OperationsHandler(
       operations, metrics: MetricsReport(operations, service) { [channels] in channels.openChannels })
     self.files = files.map {
-      StorageHandler($0, service, authenticator, keys: accounts.serviceKeys, usesTLS: usesTLS)
+      StorageHandler($0, authenticator, keys: accounts.serviceKeys, isEmulator: isOpen, usesTLS: usesTLS)
     }
   }
 

@@ -1,6 +1,7 @@
-import GatewayCore
-import DocumentModel
+import DatabaseService
+import FileService
 import Files
+import GatewayCore
 import Transport
 import WireFormat
 
@@ -9,6 +10,9 @@ struct CloudBuckets: Sendable {
   let storageRequest: StorageRequest
 
   init(_ storageRequest: StorageRequest) { self.storageRequest = storageRequest }
+
+  private var service: StorageService { storageRequest.service }
+  private var caller: Caller { storageRequest.caller }
 
   /// Handles a request for one bucket, or for all buckets if `name` is `nil`.
   ///
@@ -25,14 +29,12 @@ struct CloudBuckets: Sendable {
     let conditions = try ObjectConditions(storageRequest.parameters)
     switch request.method {
     case .get, .head:
-      guard let bucket = try storageRequest.store.bucket(name) else { throw .noSuchBucket(name) }
-      try conditions.check(bucket, isRead: true)
-      send(bucket)
+      send(try service.getBucket(name, conditions: conditions, as: caller))
     case .patch, .put:
       let change = try BucketChange(request.body)
       let replaces = request.method == .put
       storageRequest.work { () throws(FilesError) in
-        try storageRequest.store.updateBucket(name, conditions: conditions) { (bucket) throws(FilesError) in
+        try service.patchBucket(name, conditions: conditions, as: caller) { bucket in
           if replaces { BucketChange.clear(&bucket) }
           change.apply(to: &bucket)
         }
@@ -41,7 +43,7 @@ struct CloudBuckets: Sendable {
       }
     case .delete:
       storageRequest.work { () throws(FilesError) in
-        try storageRequest.store.deleteBucket(name, conditions: conditions)
+        try service.deleteBucket(name, conditions: conditions, as: caller)
       } then: {
         storageRequest.sendEmpty(204)
       }
@@ -55,7 +57,7 @@ struct CloudBuckets: Sendable {
       throw .invalid("This server does not support objectRetention for buckets. Remove the parameter.")
     }
     storageRequest.work { () throws(FilesError) in
-      try storageRequest.store.makeBucket(name) { change.apply(to: &$0) }
+      try service.insertBucket(name, as: caller) { change.apply(to: &$0) }
     } then: {
       send($0)
     }
@@ -63,9 +65,9 @@ struct CloudBuckets: Sendable {
 
   private func list() throws(FilesError) {
     let count = max(1, min(1000, Int(storageRequest.parameters.value("maxResults") ?? "") ?? 1000))
-    let buckets = try storageRequest.store.buckets(
+    let buckets = try service.listBuckets(
       prefix: storageRequest.parameters.value("prefix") ?? "", from: storageRequest.parameters.value("pageToken") ?? "",
-      max: count + 1)
+      max: count + 1, as: caller)
     storageRequest.send { json in
       json.member("kind", "storage#buckets")
       if buckets.count > count { json.member("nextPageToken", buckets[count].name) }

@@ -1,8 +1,8 @@
-import GatewayCore
 import DatabaseService
 import DocumentModel
-import DocumentStore
+import FileService
 import Files
+import GatewayCore
 import Transport
 import WireFormat
 
@@ -11,6 +11,9 @@ struct CloudStorageHandler: Sendable {
   let storageRequest: StorageRequest
 
   init(_ storageRequest: StorageRequest) { self.storageRequest = storageRequest }
+
+  private var service: StorageService { storageRequest.service }
+  private var caller: Caller { storageRequest.caller }
 
   /// Returns the decoded segments of a path after `…/b`.
   ///
@@ -57,6 +60,7 @@ struct CloudStorageHandler: Sendable {
     guard request.method == .get else { return storageRequest.failUnknown() }
     guard ObjectName.isBucket(bucket) else { throw .invalidBucket(bucket) }
     var listing = ObjectListing(bucket: bucket)
+    listing.requiresBucket = true
     listing.prefix = storageRequest.parameters.value("prefix") ?? ""
     listing.delimiter = storageRequest.parameters.value("delimiter") ?? ""
     listing.start = storageRequest.parameters.value("startOffset") ?? ""
@@ -78,11 +82,7 @@ struct CloudStorageHandler: Sendable {
       listing.countMax = min(count, 1000)
     }
     storageRequest.work { [listing] () throws(FilesError) in
-      let page = try storageRequest.store.list(listing)
-      if page.objects.isEmpty, page.prefixes.isEmpty, try storageRequest.store.bucket(bucket) == nil {
-        throw .noSuchBucket(bucket)
-      }
-      return page
+      try service.listObjects(listing, as: caller)
     } then: {
       send($0)
     }
@@ -133,7 +133,7 @@ struct CloudStorageHandler: Sendable {
     case .delete:
       let conditions = try ObjectConditions(storageRequest.parameters, request)
       storageRequest.work { () throws(FilesError) in
-        try storageRequest.store.delete(name, generation: generation, conditions: conditions)
+        try service.deleteObject(name, generation: generation, conditions: conditions, as: caller)
       } then: {
         storageRequest.sendEmpty(204)
       }
@@ -144,17 +144,13 @@ struct CloudStorageHandler: Sendable {
   private func get(_ name: ObjectName, _ generation: Int64?, _ request: borrowing HTTPRequest) throws(FilesError) {
     let conditions = try ObjectConditions(storageRequest.parameters, request)
     if storageRequest.parameters.value("alt") == "media" {
-      guard let found = try storageRequest.store.open(name, generation: generation) else {
+      guard let found = try service.getContent(name, generation: generation, as: caller) else {
         try conditions.check(nil, isRead: true)
         throw .noSuchObject(name)
       }
       return ObjectDownload(storageRequest, request).send(found, conditions)
     }
-    guard let object = try storageRequest.store.object(name, generation: generation) else {
-      throw .noSuchObject(name)
-    }
-    try conditions.check(object, isRead: true)
-    send(object)
+    storageRequest.send(try service.getObject(name, generation: generation, conditions: conditions, as: caller))
   }
 
   private func change(_ name: ObjectName, _ generation: Int64?, _ request: borrowing HTTPRequest) throws(FilesError) {
@@ -162,7 +158,7 @@ struct CloudStorageHandler: Sendable {
     let conditions = try ObjectConditions(storageRequest.parameters, request)
     let replaces = request.method == .put
     storageRequest.work { () throws(FilesError) in
-      try storageRequest.store.update(name, generation: generation, conditions: conditions) {
+      try service.patchObject(name, generation: generation, conditions: conditions, as: caller) {
         (attributes) throws(FilesError) in
         if replaces {
           var fresh = ObjectAttributes()
@@ -172,7 +168,7 @@ struct CloudStorageHandler: Sendable {
         change.apply(to: &attributes, keepsTokens: false)
       }
     } then: {
-      send($0)
+      storageRequest.send($0)
     }
   }
 
@@ -180,19 +176,18 @@ struct CloudStorageHandler: Sendable {
     _ source: ObjectName, to target: ObjectName, _ request: borrowing HTTPRequest, isRewrite: Bool
   ) throws(FilesError) {
     let change = try AttributesReader(request.body)
-    let generation = try number("sourceGeneration")
+    var source = CopySource(source, generation: try number("sourceGeneration"))
     let conditions = try ObjectConditions(storageRequest.parameters)
-    let sourceConditions = try sourceConditions()
-    storageRequest.work { () throws(FilesError) in
-      try storageRequest.store.copy(
-        source, generation: generation, sourceConditions: sourceConditions, to: target, conditions: conditions
-      ) { (attributes) throws(FilesError) in
+    source.conditions = try sourceConditions()
+    storageRequest.work { [source] () throws(FilesError) in
+      try service.copyObject(source, to: target, conditions: conditions, as: caller) {
+        (attributes) throws(FilesError) in
         // If the request contains custom metadata, they replace those of the source, including download tokens.
         if change.hasMetadata { attributes.metadata = CustomMetadata() }
         change.apply(to: &attributes, keepsTokens: false)
       }
     } then: { object in
-      guard isRewrite else { return send(object) }
+      guard isRewrite else { return storageRequest.send(object) }
       storageRequest.send { json in
         json.member("kind", "storage#rewriteResponse")
         json.key("totalBytesRewritten")
@@ -209,11 +204,11 @@ struct CloudStorageHandler: Sendable {
 
   private func move(_ source: ObjectName, to target: ObjectName) throws(FilesError) {
     let conditions = try ObjectConditions(storageRequest.parameters)
-    let sourceConditions = try sourceConditions()
+    let source = CopySource(source, conditions: try sourceConditions())
     storageRequest.work { () throws(FilesError) in
-      try storageRequest.store.move(source, sourceConditions: sourceConditions, to: target, conditions: conditions)
+      try service.moveObject(source, to: target, conditions: conditions, as: caller)
     } then: {
-      send($0)
+      storageRequest.send($0)
     }
   }
 
@@ -232,23 +227,15 @@ struct CloudStorageHandler: Sendable {
     var attributes = ObjectAttributes()
     composition.destination?.apply(to: &attributes, keepsTokens: false)
     storageRequest.work { [attributes] () throws(FilesError) in
-      try storageRequest.store.compose(
-        composition.parts, to: name, attributes, conditions: conditions, removesParts: composition.removesParts)
+      try service.composeObject(
+        composition.parts, to: name, attributes, conditions: conditions, removesParts: composition.removesParts,
+        as: caller)
     } then: {
-      send($0)
+      storageRequest.send($0)
     }
   }
 
   // MARK: - Helpers
-
-  /// Responds with an object, and with the outcome of the documents that were committed with it.
-  func send(_ object: StoredObject, _ outcome: CommitOutcome? = nil) {
-    var json = JSONWriter(.compact)
-    json.appendCloudObject(object, origin: storageRequest.origin, outcome)
-    storageRequest.sendBody(json.finish(), type: "application/json; charset=UTF-8", status: 200) {
-      $0.add("ETag", object.etag)
-    }
-  }
 
   /// A query parameter as a number, or `nil` if it is missing.
   ///

@@ -43,45 +43,17 @@ extension CloudStorageHandler {
     to bucket: String, named: String?, isSigned: Bool = false, _ conditions: ObjectConditions,
     _ request: borrowing HTTPRequest
   ) throws(FilesError) -> any BodySink {
-    let isMultipart = !isSigned && storageRequest.parameters.value("uploadType") == "multipart"
-    let multipart =
-      try isMultipart
-      ? MultipartReader(contentType: request.header("content-type"), headBytesMax: Self.headBytesMax) : nil
-    let contentType = isMultipart ? nil : request.text("content-type")
-    let contentEncoding = storageRequest.parameters.value("contentEncoding")
-    let checksums = try DeclaredChecksums(request, isContent: !isMultipart)
-    let plan = UploadBody.Plan(
-      open: { () throws(FilesError) in .init(incoming: try storageRequest.store.makeIncoming()) },
-      finish: { (file, head) throws(FilesError) in
-        var attributes = ObjectAttributes()
-        attributes.contentType = head?.contentType ?? contentType
-        attributes.contentEncoding = contentEncoding
-        var declared = checksums
-        var name = named
-        var commit: FileCommit?
-        if let head {
-          let metadata = try head.metadata.withRawBytes { (bytes) throws(FilesError) in
-            try AttributesReader(bytes, takesCommit: true)
-          }
-          commit = metadata.commit
-          metadata.apply(to: &attributes, keepsTokens: false)
-          declared = try declared.merged(with: metadata.declared)
-          name = metadata.name ?? name
-        }
-        guard let name else { throw .invalid("Required parameter: name") }
-        let objectName = try ObjectName(checking: bucket, name)
-        guard let commit else {
-          let object = try storageRequest.store.put(
-            objectName, file.incoming, attributes, declared: declared, conditions: conditions)
-          return { send(object) }
-        }
-        let (object, outcome) = try storageRequest.put(
-          objectName, file.incoming, attributes, declared: declared, conditions: conditions, with: commit)
-        return { send(object, outcome) }
-      },
-      fail: { storageRequest.fail($0) })
-    let length = request.text("content-length").flatMap { Int($0) }
-    return UploadBody(storageRequest.responder.exchange, multipart: multipart, bodyBytes: length, plan)
+    var upload = WholeUpload(storageRequest, bucket: bucket, name: named)
+    upload.conditions = conditions
+    upload.attributes.contentEncoding = storageRequest.parameters.value("contentEncoding")
+    guard !isSigned, storageRequest.parameters.value("uploadType") == "multipart" else {
+      upload.declared = try DeclaredChecksums(request, isContent: true)
+      upload.attributes.contentType = request.text("content-type")
+      return try upload.openBody(request)
+    }
+    let reader = try MultipartReader(contentType: request.header("content-type"), headBytesMax: Self.headBytesMax)
+    upload.declared = try DeclaredChecksums(request, isContent: false)
+    return upload.openBody(reader, request)
   }
 }
 

@@ -1,6 +1,5 @@
 import DatabaseService
-import Dispatch
-import DocumentModel
+import FileService
 import Files
 import RulesEngine
 import GatewayCore
@@ -11,12 +10,8 @@ import WireFormat
 /// (storage-api.md, section 13).
 struct FilesControl: Sendable {
   let storageRequest: StorageRequest
-  let rules: FileRules
 
-  init(_ storageRequest: StorageRequest, rules: FileRules) {
-    self.storageRequest = storageRequest
-    self.rules = rules
-  }
+  init(_ storageRequest: StorageRequest) { self.storageRequest = storageRequest }
 
   /// Handles a request for a path after `/internal/`.
   func handle(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
@@ -30,7 +25,7 @@ struct FilesControl: Sendable {
     guard let upload else { return storageRequest.fail(.invalid("The body must be {\"rules\": {\"files\": […]}}.")) }
     storageRequest.work { () throws(FilesError) in
       do throws(RulesetError) {
-        rules.upload(try Ruleset(compiling: upload.text, service: FileRules.service))
+        storageRequest.service.rules.upload(try Ruleset(compiling: upload.text, service: FileRules.service))
       } catch { throw .invalid("There was an error updating rules:\n\(error.summary)") }
     } then: {
       storageRequest.send { $0.member("message", "Rules updated successfully") }

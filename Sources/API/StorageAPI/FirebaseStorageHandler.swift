@@ -1,8 +1,7 @@
-import GatewayCore
 import DatabaseService
-import DocumentModel
+import FileService
 import Files
-import RulesEngine
+import GatewayCore
 import Transport
 import WireFormat
 
@@ -11,6 +10,9 @@ struct FirebaseStorageHandler: Sendable {
   let storageRequest: StorageRequest
 
   init(_ storageRequest: StorageRequest) { self.storageRequest = storageRequest }
+
+  private var service: StorageService { storageRequest.service }
+  private var caller: Caller { storageRequest.caller }
 
   /// The bucket and object that a path after `/v0/b/` names.
   struct Target {
@@ -61,8 +63,8 @@ struct FirebaseStorageHandler: Sendable {
         if let command = request.header("x-goog-upload-command") {
           return try FirebaseResumableUpload(storageRequest).handle(Self.commands(command), target, request)
         }
-        if let token = storageRequest.parameters.value("deleteToken") { return try deleteToken(token, target.object()) }
-        if storageRequest.parameters.value("createToken") != nil { return try createToken(target.object()) }
+        if let token = storageRequest.parameters.value("deleteToken") { return deleteToken(token, try target.object()) }
+        if storageRequest.parameters.value("createToken") != nil { return createToken(try target.object()) }
         if request.method == .post, storageRequest.parameters.value("uploadType") == "resumable" {
           return try CloudResumableUpload(storageRequest).start(target.bucket, named: target.name, request)
         }
@@ -76,27 +78,18 @@ struct FirebaseStorageHandler: Sendable {
 
   private func get(_ name: ObjectName, _ request: borrowing HTTPRequest) throws(FilesError) {
     let conditions = try ObjectConditions(storageRequest.parameters, request)
-    let isContent = storageRequest.parameters.value("alt") == "media"
-    var found: (object: StoredObject, descriptor: Int32)?
-    if isContent { found = try storageRequest.store.open(name) }
-    let object: StoredObject?
-    if isContent { object = found?.object } else { object = try storageRequest.store.object(name) }
-    do throws(FilesError) {
+    if storageRequest.parameters.value("alt") == "media" {
       let token = storageRequest.parameters.value("token")
-      let tokens = object?.attributes.metadata.downloadTokens ?? []
-      let hasToken = isContent && tokens.contains { $0 == token }
-      // Evaluate rules before the check for existence: a caller without access learns nothing about the object.
-      if !hasToken { try require(.get, name, before: object, after: nil) }
-      guard object != nil else { throw .noSuchObject(name) }
-    } catch {
-      if let found { ObjectDownload.close(found) }
-      throw error
+      guard let found = try service.getContent(name, token: token, as: caller) else { throw .noSuchObject(name) }
+      return ObjectDownload(storageRequest, request).send(found, conditions)
     }
-    if let found { return ObjectDownload(storageRequest, request).send(found, conditions) }
-    guard let object else { return }
-    try conditions.check(object, isRead: true)
-    if object.attributes.metadata.downloadTokens.isEmpty { return addTokenIfMissing(object, conditions) }
-    send(object)
+    let object = try service.getObject(name, conditions: conditions, as: caller)
+    guard object.attributes.metadata.downloadTokens.isEmpty else { return storageRequest.send(object) }
+    storageRequest.work { () throws(FilesError) in
+      try service.addMissingDownloadToken(to: object, conditions: conditions, as: caller)
+    } then: {
+      storageRequest.send($0)
+    }
   }
 
   private func list(_ target: Target) throws(FilesError) {
@@ -113,10 +106,8 @@ struct FirebaseStorageHandler: Sendable {
       guard let count = Int(text), count >= 0 else { throw .invalid("Invalid maxResults.") }
       listing.countMax = count == 0 ? 1000 : min(count, 1000)
     }
-    let listedPrefix = ObjectName(bucket: target.bucket, name: String(Substring(listing.prefix.utf8.dropLast())))
-    try require(.list, listedPrefix, before: nil, after: nil)
     storageRequest.work { [listing] () throws(FilesError) in
-      try storageRequest.store.list(listing)
+      try service.listObjects(listing, as: caller)
     } then: {
       send($0)
     }
@@ -147,78 +138,40 @@ struct FirebaseStorageHandler: Sendable {
     let change = try AttributesReader(body)
     let conditions = try ObjectConditions(storageRequest.parameters)
     storageRequest.work { () throws(FilesError) in
-      try storageRequest.store.update(
-        name, conditions: conditions,
-        check: { (before, after) throws(FilesError) in try require(.update, name, before: before, after: after) }
-      ) { (attributes) throws(FilesError) in change.apply(to: &attributes, keepsTokens: true) }
+      try service.patchObject(name, conditions: conditions, as: caller) {
+        (attributes) throws(FilesError) in change.apply(to: &attributes, keepsTokens: true)
+      }
     } then: {
-      send($0)
+      storageRequest.send($0)
     }
   }
 
   private func delete(_ name: ObjectName) throws(FilesError) {
     let conditions = try ObjectConditions(storageRequest.parameters)
     storageRequest.work { () throws(FilesError) in
-      try storageRequest.store.delete(name, conditions: conditions) { (before, after) throws(FilesError) in
-        try require(.delete, name, before: before, after: after)
-      }
+      try service.deleteObject(name, conditions: conditions, as: caller)
     } then: {
       storageRequest.sendEmpty(204)
     }
   }
 
-  /// Adds a download token to an object without one when its metadata are read. If another object has replaced it
-  /// meanwhile, rules and conditions apply to that one as if the client had requested it.
-  private func addTokenIfMissing(_ object: StoredObject, _ conditions: ObjectConditions) {
+  private func createToken(_ name: ObjectName) {
     storageRequest.work { () throws(FilesError) in
-      try storageRequest.store.addDownloadToken(to: object) { (other) throws(FilesError) in
-        try require(.get, object.name, before: other, after: nil)
-        if let other { try conditions.check(other, isRead: true) }
-      }
+      try service.createDownloadToken(of: name, as: caller)
     } then: {
-      send($0)
+      storageRequest.send($0)
     }
   }
 
-  private func createToken(_ name: ObjectName) throws(FilesError) {
-    guard storageRequest.isAdmin else { throw .denied("Missing admin credentials.") }
+  private func deleteToken(_ token: String, _ name: ObjectName) {
     storageRequest.work { () throws(FilesError) in
-      try storageRequest.store.update(name) { (attributes) throws(FilesError) in
-        attributes.metadata.downloadTokens.append(DownloadToken.make())
-      }
+      try service.revokeDownloadToken(token, of: name, as: caller)
     } then: {
-      send($0)
-    }
-  }
-
-  private func deleteToken(_ token: String, _ name: ObjectName) throws(FilesError) {
-    guard storageRequest.isAdmin else { throw .denied("Missing admin credentials.") }
-    storageRequest.work { () throws(FilesError) in
-      try storageRequest.store.update(name) { (attributes) throws(FilesError) in
-        var tokens = attributes.metadata.downloadTokens
-        tokens.removeAll { $0 == token }
-        attributes.metadata.downloadTokens = tokens.isEmpty ? [DownloadToken.make()] : tokens
-      }
-    } then: {
-      send($0)
+      storageRequest.send($0)
     }
   }
 
   // MARK: - Helpers
-
-  /// Responds with an object's metadata.
-  func send(_ object: StoredObject, headers: @escaping (inout HeaderWriter) -> Void = { _ in }) {
-    storageRequest.send(headers: headers) { $0.appendFirebaseMetadata(object) }
-  }
-
-  /// Authorizes the caller for one operation.
-  ///
-  /// - Throws: ``FilesError/denied(_:)`` if the rules do not allow it.
-  func require(
-    _ method: RulesMethod, _ name: ObjectName, before: StoredObject?, after: StoredObject?
-  ) throws(FilesError) {
-    try storageRequest.authorizer.require(method, name, as: storageRequest.caller, before: before, after: after)
-  }
 
   private static func isPatch(_ request: borrowing HTTPRequest) -> Bool {
     request.header("x-http-method-override").map { $0.elementsEqual("PATCH".utf8) } ?? false

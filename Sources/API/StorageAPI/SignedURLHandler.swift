@@ -1,6 +1,7 @@
-import GatewayCore
-import DocumentModel
+import DatabaseService
+import FileService
 import Files
+import GatewayCore
 import Transport
 
 /// Handles requests with signed URLs, `/BUCKET/NAME?…`, which upload, download and delete one object (see
@@ -9,6 +10,9 @@ struct SignedURLHandler: Sendable {
   let storageRequest: StorageRequest
 
   init(_ storageRequest: StorageRequest) { self.storageRequest = storageRequest }
+
+  private var service: StorageService { storageRequest.service }
+  private var caller: Caller { storageRequest.caller }
 
   /// Returns the object that a path names.
   private static func object(_ path: UnsafeRawBufferPointer) throws(FilesError) -> ObjectName {
@@ -28,7 +32,9 @@ struct SignedURLHandler: Sendable {
       let generation = try CloudStorageHandler(storageRequest).number("generation")
       switch request.method {
       case .get, .head:
-        guard var found = try storageRequest.store.open(name, generation: generation) else { throw .noSuchObject(name) }
+        guard var found = try service.getContent(name, generation: generation, as: caller) else {
+          throw .noSuchObject(name)
+        }
         if let type = storageRequest.parameters.value("response-content-type") {
           found.object.attributes.contentType = type
         }
@@ -38,7 +44,7 @@ struct SignedURLHandler: Sendable {
         ObjectDownload(storageRequest, request).send(found, try ObjectConditions(storageRequest.parameters, request))
       case .delete:
         storageRequest.work { () throws(FilesError) in
-          try storageRequest.store.delete(name, generation: generation)
+          try service.deleteObject(name, generation: generation, as: caller)
         } then: {
           storageRequest.sendEmpty(204)
         }

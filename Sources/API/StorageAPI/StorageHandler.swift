@@ -1,44 +1,28 @@
-package import GatewayCore
 package import Accounts
-package import DatabaseService
-import DocumentModel
-package import Files
+import DatabaseService
+package import FileService
+import Files
+package import GatewayCore
 package import Transport
-
-/// The parts that a gateway needs to serve files.
-package struct FilesService: Sendable {
-  package var store: LazyFileStore
-  package var rules: FileRules
-  /// The project whose documents rules may read.
-  package var project: String?
-
-  package init(store: LazyFileStore, rules: FileRules, project: String?) {
-    self.store = store
-    self.rules = rules
-    self.project = project
-  }
-}
 
 /// Serves files over HTTP: the API of Firebase clients under `/v0/b`, Cloud Storage's JSON API, and signed URLs.
 ///
 /// It reads the body of an upload as it arrives, and the body of any other request as a whole.
 package final class StorageHandler: Sendable {
-  private let files: FilesService
+  private let service: StorageService
   private let authenticator: Authenticator
   private let keys: ServiceKeys
-  private let authorizer: StorageAuthorizer
   private let isEmulator: Bool
   private let scheme: String
 
   package init(
-    _ files: FilesService, _ service: FirestoreService, _ authenticator: Authenticator, keys: ServiceKeys, usesTLS: Bool
+    _ service: StorageService, _ authenticator: Authenticator, keys: ServiceKeys, isEmulator: Bool, usesTLS: Bool
   ) {
-    self.files = files
+    self.service = service
     self.keys = keys
     self.authenticator = authenticator
-    isEmulator = service.defaultAccess == .everybody
+    self.isEmulator = isEmulator
     scheme = usesTLS ? "https" : "http"
-    authorizer = StorageAuthorizer(service: service, rules: files.rules, project: files.project)
   }
 
   /// The APIs for files, by path.
@@ -96,7 +80,7 @@ package final class StorageHandler: Sendable {
     case .cloud, .cloudUpload: CloudStorageHandler(storageRequest).handle(route, path, request)
     case .cloudBatch: CloudBatch.handle(storageRequest, request)
     case .signed: SignedURLHandler(storageRequest).handle(path, request)
-    case .control: FilesControl(storageRequest, rules: files.rules).handle(path, request)
+    case .control: FilesControl(storageRequest).handle(path, request)
     }
   }
 
@@ -142,16 +126,21 @@ package final class StorageHandler: Sendable {
       return nil
     }
     if route == .signed { return signedStorageRequest(path, query, parameters, responder, request) }
-    let caller: Caller
+    var caller: Caller
     do throws(Status) { caller = try authenticator.caller(of: request) } catch {
       refuse(401, error.message, "authError")
       return nil
     }
-    if route != .firebase, !isAdmin(caller, request), !resumesUpload(route, parameters, request) {
-      // Rules do not apply to this API: only administrators may use it.
+    if route != .firebase, case .user = caller, !resumesUpload(route, parameters, request) {
+      // Rules do not apply to this API: only administrators may use it. In emulator mode clients send no credentials,
+      // or those of any service account.
       let hasCredentials = request.header("authorization") != nil
-      refuse(hasCredentials ? 403 : 401, hasCredentials ? "Missing admin credentials." : "Login Required.", "authError")
-      return nil
+      guard isEmulator, !hasCredentials else {
+        refuse(
+          hasCredentials ? 403 : 401, hasCredentials ? "Missing admin credentials." : "Login Required.", "authError")
+        return nil
+      }
+      caller = .admin
     }
     if route != .firebase, Self.hasEncryptionKey(parameters, request) {
       let response = StorageErrorResponse(Self.noKeys, api)
@@ -172,9 +161,11 @@ package final class StorageHandler: Sendable {
     _ api: StorageRequest.API, _ parameters: QueryParameters, _ responder: Responder, _ caller: Caller,
     _ request: borrowing HTTPRequest
   ) throws(FilesError) -> StorageRequest {
-    StorageRequest(
+    // Opens the store: if that fails, the request fails whatever it asks for.
+    _ = try service.now()
+    return StorageRequest(
       api: api, method: request.method, parameters: parameters, responder: responder, caller: caller,
-      origin: origin(request), store: try files.store.store(), authorizer: authorizer)
+      origin: origin(request), service: service)
   }
 
   /// Returns the request of a valid signed URL, which has its signer's rights, or responds with an error and
@@ -188,7 +179,7 @@ package final class StorageHandler: Sendable {
       var storageRequest = try makeStorageRequest(.cloud, parameters, responder, .admin, request)
       let host = Self.host(request.text("x-forwarded-host")) ?? Self.host(request.text("host")) ?? "localhost"
       let url = SignedURL(path, query, parameters, request, host: host)
-      try url.check(keys, nowSeconds: storageRequest.store.now / 1_000_000)
+      try url.check(keys, nowSeconds: service.now() / 1_000_000)
       storageRequest.parameters = url.trustedParameters
       return storageRequest
     } catch {
@@ -221,13 +212,6 @@ package final class StorageHandler: Sendable {
       })
     else { return nil }
     return String(host)
-  }
-
-  /// Whether a request to the Cloud Storage API has administrator rights. In emulator mode clients send no
-  /// credentials, or those of any service account.
-  private func isAdmin(_ caller: Caller, _ request: borrowing HTTPRequest) -> Bool {
-    if case .admin = caller { return true }
-    return isEmulator && request.header("authorization") == nil
   }
 
   /// The error for requests with encryption keys. If the server ignored the keys, clients would rely on encryption

@@ -3,7 +3,8 @@ package import DatabaseService
 import Dispatch
 import DocumentModel
 import DocumentStore
-package import Files
+package import FileService
+import Files
 package import Transport
 import WireFormat
 
@@ -27,12 +28,12 @@ package final class EmulatorHandler: Sendable {
   private let service: FirestoreService
   private let authenticator: Authenticator
   private let rules: RulesHandler
-  private let files: LazyFileStore?
+  private let files: StorageService?
   /// The number of documents that one request of a recursive delete deletes. It keeps requests short, and clients
   /// can show progress.
   private static let deletedPerCall = 5000
 
-  package init(_ service: FirestoreService, _ authenticator: Authenticator, files: LazyFileStore?) {
+  package init(_ service: FirestoreService, _ authenticator: Authenticator, files: StorageService?) {
     self.service = service
     self.files = files
     self.authenticator = authenticator
@@ -65,7 +66,7 @@ package final class EmulatorHandler: Sendable {
       if path.elementsEqual("stats".utf8), request.method == .get {
         return try service.statistics(as: caller) { [files] result in
           // This closure does not run on the loop, so it may count files.
-          let files = try? files?.opened?.statistics()
+          let files = try? files?.statistics()
           Self.send(result, responder) { databases, json in
             Self.append(databases, to: &json)
             if let files { json.append(files) }

@@ -1,5 +1,5 @@
 import IdentityAPI
-import StorageAPI
+import FileService
 import OperationsAPI
 import GatewayCore
 import Accounts
@@ -64,7 +64,8 @@ final class TestServerState: Sendable {
     } catch { throw .storage(error.description) }
     let gateway = HTTPGateway(
       service, accounts: accounts, identity: try configuration.accounts.toolkit(accounts),
-      files: FilesService(store: fileStore, rules: fileRules, project: settings.project),
+      files: StorageService(
+        store: fileStore, rules: fileRules, documents: service, project: settings.project),
       operations: OperationsService(counters: Self.counters, version: Server.version, unready: { [] }))
     var limits = TransportConfiguration()
     limits.targetBytesMax = 48 << 10
