@@ -1,7 +1,10 @@
+import DatabaseService
 import DocumentModel
+import DocumentStore
 import FileService
 import Files
 import Testing
+import WireFormat
 
 /// Calls for objects, made by an administrator.
 @Suite struct ObjectCallTests {

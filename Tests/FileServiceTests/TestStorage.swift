@@ -17,7 +17,6 @@ final class TestStorage {
   let time = SteppedTime()
   let rules = FileRules()
   let database: FirestoreService
-  let documents = try? #require(DatabaseID(project: "p"))
   private let directory: TemporaryDirectory
 
   /// Creates a service whose rules match `/{bucket}/o/{name=**}` with the given statements.

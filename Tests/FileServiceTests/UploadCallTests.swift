@@ -3,6 +3,7 @@ import FileService
 import Files
 import RulesEngine
 import Synchronization
+import TestSupport
 import Testing
 import WireFormat
 
@@ -16,7 +17,8 @@ import WireFormat
       #expect(
         failure { _ = try storage.append(id, "x", at: start, total: .here) } == .wrongOffset(expected: 3, given: start))
     }
-    #expect(try storage.service.queryUpload(id, as: .admin) == UploadProgress(isFinal: false, received: 3))
+    let progress = try storage.service.queryUpload(id, as: .admin)
+    #expect(!progress.isFinal && progress.received == 3)
     // A part without a position has no bytes, and asks for the progress.
     #expect(try storage.append(id, "", at: nil, count: 0, total: .bytes(5))?.receivedBytes == 3)
     #expect(try storage.append(id, "34", at: 3, count: 2, total: .bytes(5))?.object?.content.size == 5)

@@ -37,7 +37,7 @@ import WireFormat
     private let forgotten = Mutex<[LoopBound<GRPCCall>]>([])
 
     func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
-      let call = GRPCCall(exchange, GRPCRequestHead(request))
+      let call = GRPCCall(exchange, GRPCRequestHead(request), .user(nil))
       let over = over
       switch String(decoding: request.target, as: UTF8.self) {
       case "/messages", "/silence":

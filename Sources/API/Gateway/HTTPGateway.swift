@@ -2,40 +2,23 @@ package import Accounts
 package import DatabaseService
 package import FileService
 import FirestoreAPI
-import GatewayCore
+package import GatewayCore
 package import IdentityAPI
 package import OperationsAPI
 import StorageAPI
 package import Transport
 
-/// The entry point of HTTP requests. It selects a handler by the first part of the path.
-///
-/// - `/v1/…`: the REST API of `google.firestore.v1`, in `REST/`, and of `google.firestore.admin.v1`, in `Admin/`
-/// - `/emulator/v1/…`, `/hearth/v1/…`: control by test suites and tools, in `Emulator/`
-/// - `/v0/b/…`, `/storage/v1/…` and others: files, in `Files/`
-/// - content type `application/grpc`: the gRPC API of `google.firestore.v1`, in `GRPC/`
-/// - `/google.firestore.v1.Firestore/…/channel`: WebChannels of browsers, in `WebChannel/`
-/// - `/token`, the paths of published keys, `/hearth/v1/keys`: see ``KeysHandler``, in `Keys/`
-/// - `/v1/accounts:…`, `/v1/token` and others, also after the host names of their services: see
-///   ``IdentityHandler``, in `Accounts/`
-/// - `/healthz`, `/readyz`, `/metrics`: health and metrics, in `Operations/`
-/// - `/`: responds with `Ok`, the emulator's readiness probe
+/// The entry point of HTTP requests: the routes of all APIs, in the order in which they are tried.
 package final class HTTPGateway: RequestHandler {
   /// The limit of any request's body, in bytes. The handlers have smaller limits of their own. This one leaves room
   /// for the form of a channel, in which percent-encoding doubles or triples some bytes.
   package static let bodyBytesMax = 24 << 20
 
-  private let rest: RESTHandler
-  private let grpc: GRPCHandler
-  private let channels: WebChannelHandler
-  private let control: EmulatorHandler
-  private let keys: KeysHandler
-  private let identity: IdentityHandler
-  private let files: StorageHandler?
+  private let dispatcher: RequestDispatcher
   private let verifier: any TokenVerifier
-  package let operations: OperationsHandler
-  private let authenticator: Authenticator
-  private let isOpen: Bool
+  private let identity: IdentityHandler
+  /// Serves operators on a separate address, whose callers are all trusted.
+  package let operations: RequestDispatcher
 
   /// Creates a gateway for a service, its accounts and, if given, its files.
   ///
@@ -50,20 +33,30 @@ package final class HTTPGateway: RequestHandler {
       case .emulator: EmulatorTokens(accounts)
       case .production: AccountTokens(accounts)
       }
-    let authenticator = Authenticator(verifier: verifier)
-    self.authenticator = authenticator
-    isOpen = service.defaultAccess == .everybody
-    keys = KeysHandler(accounts, authenticator)
+    let authenticator = Authenticator(verifier: verifier, isForEmulator: service.defaultAccess == .everybody)
+    let rest = RESTHandler(service, authenticator)
+    let channels = WebChannelHandler(service, authenticator)
+    let metrics = MetricsReport(operations, service) { channels.openChannels }
     self.identity = IdentityHandler(identity, authenticator)
-    rest = RESTHandler(service, authenticator)
-    grpc = GRPCHandler(service, authenticator)
-    channels = WebChannelHandler(service, authenticator)
-    control = EmulatorHandler(service, authenticator, files: files)
-    self.operations = OperationsHandler(
-      operations, metrics: MetricsReport(operations, service) { [channels] in channels.openChannels })
-    self.files = files.map {
-      StorageHandler($0, authenticator, keys: accounts.serviceKeys, isEmulator: isOpen, usesTLS: usesTLS)
-    }
+    let storage = files.map { StorageContext($0, usesTLS: usesTLS) }
+    self.operations = RequestDispatcher(
+      OperationsHandler(operations, metrics: metrics, authenticator, trustsEveryone: true).endpoints)
+    dispatcher = RequestDispatcher(
+      ChangeFeedHandler(rest).endpoints + rest.endpoints + GRPCHandler(service, authenticator).endpoints
+        + channels.endpoints + AdminHandler(service, authenticator).endpoints
+        + EmulatorHandler(service, authenticator, files: files).endpoints
+        + KeysHandler(accounts, authenticator).endpoints
+        + OperationsHandler(operations, metrics: metrics, authenticator).endpoints
+        + RootHandler(authenticator).endpoints
+        + (storage.map { Self.endpoints($0, authenticator, accounts.serviceKeys) } ?? []))
+  }
+
+  /// The routes of files. Those of signed URLs are the last, because they have every path.
+  private static func endpoints(
+    _ storage: StorageContext, _ authenticator: Authenticator, _ keys: ServiceKeys
+  ) -> [any Endpoint] {
+    FirebaseStorageAPI(storage, authenticator).endpoints + CloudStorageAPI(storage, authenticator).endpoints
+      + SignedURLAPI(storage, authenticator, keys: keys).endpoints
   }
 
   /// Returns the caller that a bearer token identifies, as for HTTP requests.
@@ -75,62 +68,18 @@ package final class HTTPGateway: RequestHandler {
 
   /// Handles a request. Responds at once or later, on the loop of the connection.
   package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
-    let responder = Responder(exchange, request)
-    guard request.method != .options else { return responder.sendPreflight(request) }
     let (path, parameters) = request.target.pathAndQuery
-    if request.version == .http2, GRPCHandler.isGRPC(request) {
-      exchange.setKind(.grpc)
-      grpc.handle(path, request, exchange)
-    } else if let call = keys.call(path) {
-      exchange.setKind(.keys)
-      keys.handle(call, request, responder)
-    } else if let route = IdentityRoute.find(path) {
-      exchange.setKind(route.isSignIn ? .signIn : .accounts)
-      identity.handle(route, parameters, request, responder)
-    } else if let rest = path.dropping("/v1/") ?? path.dropping("/v1beta1/") {
-      exchange.setKind(.rest)
-      self.rest.handle(rest, parameters, request, responder)
-    } else if let rest = path.dropping("/emulator/v1/") {
-      exchange.setKind(.control)
-      control.handleEmulator(rest, request, responder)
-    } else if let rest = path.dropping("/hearth/v1/") {
-      exchange.setKind(.control)
-      control.handleHearth(rest, parameters, request, responder)
-    } else if let files, let (route, rest) = StorageHandler.route(path, parameters) {
-      exchange.setKind(.files)
-      files.handle(route, rest, parameters, request, exchange)
-    } else if let call = OperationsHandler.call(path) {
-      operations.handle(call, request, exchange, isTrusted: isAdmitted)
-    } else if path.elementsEqual("/".utf8), request.method == .get || request.method == .head {
-      exchange.setKind(.operations)
-      responder.sendText(200, "Ok\n")
-    } else if let rest = path.dropping("/google.firestore.v1.Firestore/") {
-      exchange.setKind(.channel)
-      if let method = WebChannelHandler.method(rest) { return channels.handle(method, parameters, request, responder) }
-      responder.sendText(415, "A gRPC call needs HTTP/2 and the content type application/grpc.\n")
-    } else {
-      responder.sendText(404, "Not Found\n")
+    if request.method != .options {
+      if let route = IdentityRoute.find(path) {
+        exchange.setKind(route.isSignIn ? .signIn : .accounts)
+        return identity.handle(route, parameters, request, Responder(exchange, request))
+      }
     }
+    dispatcher.handle(request, exchange)
   }
 
-  /// Whether the caller is an administrator, or the server admits every caller.
-  private func isAdmitted(_ request: borrowing HTTPRequest) -> Bool {
-    guard let caller = try? authenticator.caller(of: request) else { return false }
-    if case .admin = caller { return true }
-    return isOpen
-  }
-
-  /// Opens the body of a file upload or of a bidirectional gRPC stream, which is read piece by piece.
+  /// Opens the body of a request whose route reads it piece by piece.
   package func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
-    let (path, parameters) = request.target.pathAndQuery
-    if let files, let (route, rest) = StorageHandler.route(path, parameters) {
-      exchange.setKind(.files)
-      let sink = files.openBody(route, rest, parameters, request, exchange)
-      if sink != nil { exchange.setKind(.upload) }
-      return sink
-    }
-    guard request.version == .http2 else { return nil }
-    if GRPCHandler.isGRPC(request) { exchange.setKind(.grpc) }
-    return grpc.openBody(path, request, exchange)
+    dispatcher.openBody(of: request, exchange)
   }
 }

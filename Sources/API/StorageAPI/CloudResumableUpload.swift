@@ -40,21 +40,17 @@ struct CloudResumableUpload: Sendable {
     }
   }
 
-  /// Handles a request that carries no content of an object (its body may be metadata): the `POST` that starts an
-  /// upload, or the `DELETE` that cancels it.
+  /// Cancels an upload.
   ///
-  /// - Throws: ``FilesError`` if the request is malformed or its upload is not allowed.
-  func handle(_ parts: [String], _ request: borrowing HTTPRequest) throws(FilesError) {
-    if request.method == .delete, let id = storageRequest.parameters.value("uploadId") {
-      return storageRequest.work { () throws(FilesError) in
-        try service.cancelUpload(id, as: caller)
-      } then: {
-        // Cloud Storage's status for a cancelled upload.
-        storageRequest.sendEmpty(499)
-      }
+  /// - Throws: ``FilesError/noSuchUpload`` if the request names none.
+  func cancel() throws(FilesError) {
+    let id = try id()
+    storageRequest.work { () throws(FilesError) in
+      try service.cancelUpload(id, as: caller)
+    } then: {
+      // Cloud Storage's status for a cancelled upload.
+      storageRequest.sendEmpty(499)
     }
-    guard request.method == .post, parts.count == 2, parts[1] == "o" else { return storageRequest.failUnknown() }
-    try start(parts[0], named: storageRequest.parameters.value("name"), request)
   }
 
   /// Starts an upload to a bucket and responds with the upload's URL.
@@ -99,7 +95,8 @@ struct CloudResumableUpload: Sendable {
   /// Opens the body of a request that sends a part, or that only asks for the upload's progress.
   ///
   /// - Throws: ``FilesError/invalid(_:)`` if a header is malformed.
-  func openBody(_ id: String, _ request: borrowing HTTPRequest) throws(FilesError) -> UploadBody {
+  func openBody(_ request: borrowing HTTPRequest) throws(FilesError) -> UploadBody {
+    let id = try id()
     let range = try request.text("content-range").map { (text) throws(FilesError) in try ContentRange(text) }
     let total: UploadPart.Total = range == nil ? .here : range?.total.map { .bytes($0) } ?? .unknown
     var part = UploadPart(of: id, start: range == nil ? 0 : range?.start, count: range?.count, total: total)
@@ -130,5 +127,10 @@ struct CloudResumableUpload: Sendable {
     } then: {
       storageRequest.send($0)
     }
+  }
+
+  private func id() throws(FilesError) -> String {
+    guard let id = storageRequest.parameters.value("uploadId") else { throw .noSuchUpload }
+    return id
   }
 }

@@ -6,7 +6,7 @@ import GatewayCore
 import Transport
 import WireFormat
 
-/// Handles a request of Cloud Storage's JSON API, which only administrators use (storage-api.md, sections 9 to 11).
+/// Handles one request of Cloud Storage's JSON API; see ``CloudStorageAPI``.
 struct CloudStorageHandler: Sendable {
   let storageRequest: StorageRequest
 
@@ -15,34 +15,8 @@ struct CloudStorageHandler: Sendable {
   private var service: StorageService { storageRequest.service }
   private var caller: Caller { storageRequest.caller }
 
-  /// Returns the decoded segments of a path after `…/b`.
-  ///
-  /// - Throws: ``FilesError/invalid(_:)`` if the percent-encoding is malformed.
-  static func parts(_ path: UnsafeRawBufferPointer) throws(FilesError) -> [String] {
-    var parts: [String] = []
-    for part in path.split(separator: UInt8(ascii: "/")) {
-      parts.append(try FirebaseStorageHandler.Target.decode(UnsafeRawBufferPointer(rebasing: part)))
-    }
-    return parts
-  }
-
-  /// Handles a request that carries no content of an object (its body may be metadata).
-  func handle(_ route: StorageHandler.Route, _ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
-    do throws(FilesError) {
-      let parts = try Self.parts(path)
-      if route == .cloudUpload { return try CloudResumableUpload(storageRequest).handle(parts, request) }
-      switch parts.count {
-      case 0: try CloudBuckets(storageRequest).handle(nil, request)
-      case 1: try CloudBuckets(storageRequest).handle(parts[0], request)
-      case 2 where parts[1] == "o": try handleObjects(parts[0], request)
-      case 2...: try parts[1] == "o" ? handleObject(parts, request) : handleAccess(request)
-      default: storageRequest.failUnknown()
-      }
-    } catch { storageRequest.fail(error) }
-  }
-
   /// Accepts requests for access lists and ignores them: rules and administrators decide.
-  private func handleAccess(_ request: borrowing HTTPRequest) throws(FilesError) {
+  func handleAccess(_ request: borrowing HTTPRequest) {
     switch request.method {
     case .get, .head:
       storageRequest.send { json in
@@ -56,8 +30,10 @@ struct CloudStorageHandler: Sendable {
     }
   }
 
-  private func handleObjects(_ bucket: String, _ request: borrowing HTTPRequest) throws(FilesError) {
-    guard request.method == .get else { return storageRequest.failUnknown() }
+  /// Lists the objects of a bucket.
+  ///
+  /// - Throws: ``FilesError`` if the request is malformed.
+  func list(_ bucket: String) throws(FilesError) {
     guard ObjectName.isBucket(bucket) else { throw .invalidBucket(bucket) }
     var listing = ObjectListing(bucket: bucket)
     listing.requiresBucket = true
@@ -109,39 +85,24 @@ struct CloudStorageHandler: Sendable {
 
   // MARK: - One object
 
-  private func handleObject(_ parts: [String], _ request: borrowing HTTPRequest) throws(FilesError) {
-    let action = parts.count > 3 ? parts[3] : nil
-    if action == "acl" || action == "iam" { return try handleAccess(request) }
-    if request.method == .post {
-      let name = try ObjectName(checking: parts[0], parts[2])
-      if action == "compose", parts.count == 4 { return try compose(name, request) }
-      if action == "moveTo", parts.count == 6, parts[4] == "o" {
-        return try move(name, to: try ObjectName(checking: parts[0], parts[5]))
-      }
-      if action == "copyTo" || action == "rewriteTo", parts.count == 8, parts[4] == "b", parts[6] == "o" {
-        let target = try ObjectName(checking: parts[5], parts[7])
-        return try copy(name, to: target, request, isRewrite: action == "rewriteTo")
-      }
-      return storageRequest.failUnknown()
-    }
-    // Some clients do not encode slashes, so join the segments.
-    let name = try ObjectName(checking: parts[0], parts[2...].joined(separator: "/"))
+  /// Deletes an object.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the request is malformed.
+  func delete(_ name: ObjectName, _ request: borrowing HTTPRequest) throws(FilesError) {
     let generation = try number("generation")
-    switch request.method {
-    case .get, .head: try get(name, generation, request)
-    case .patch, .put: try change(name, generation, request)
-    case .delete:
-      let conditions = try ObjectConditions(storageRequest.parameters, request)
-      storageRequest.work { () throws(FilesError) in
-        try service.deleteObject(name, generation: generation, conditions: conditions, as: caller)
-      } then: {
-        storageRequest.sendEmpty(204)
-      }
-    case .post, .options, .other: storageRequest.failUnknown()
+    let conditions = try ObjectConditions(storageRequest.parameters, request)
+    storageRequest.work { () throws(FilesError) in
+      try service.deleteObject(name, generation: generation, conditions: conditions, as: caller)
+    } then: {
+      storageRequest.sendEmpty(204)
     }
   }
 
-  private func get(_ name: ObjectName, _ generation: Int64?, _ request: borrowing HTTPRequest) throws(FilesError) {
+  /// Responds with an object or its content.
+  ///
+  /// - Throws: ``FilesError`` if the request is malformed or the object cannot be read.
+  func get(_ name: ObjectName, _ request: borrowing HTTPRequest) throws(FilesError) {
+    let generation = try number("generation")
     let conditions = try ObjectConditions(storageRequest.parameters, request)
     if storageRequest.parameters.value("alt") == "media" {
       guard let found = try service.getContent(name, generation: generation, as: caller) else {
@@ -153,7 +114,11 @@ struct CloudStorageHandler: Sendable {
     storageRequest.send(try service.getObject(name, generation: generation, conditions: conditions, as: caller))
   }
 
-  private func change(_ name: ObjectName, _ generation: Int64?, _ request: borrowing HTTPRequest) throws(FilesError) {
+  /// Changes the metadata of an object. A `PUT` replaces them.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the request is malformed.
+  func change(_ name: ObjectName, _ request: borrowing HTTPRequest) throws(FilesError) {
+    let generation = try number("generation")
     let change = try AttributesReader(request.body)
     let conditions = try ObjectConditions(storageRequest.parameters, request)
     let replaces = request.method == .put
@@ -172,7 +137,10 @@ struct CloudStorageHandler: Sendable {
     }
   }
 
-  private func copy(
+  /// Copies an object.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the request is malformed.
+  func copy(
     _ source: ObjectName, to target: ObjectName, _ request: borrowing HTTPRequest, isRewrite: Bool
   ) throws(FilesError) {
     let change = try AttributesReader(request.body)
@@ -202,7 +170,10 @@ struct CloudStorageHandler: Sendable {
     }
   }
 
-  private func move(_ source: ObjectName, to target: ObjectName) throws(FilesError) {
+  /// Renames an object.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the request is malformed.
+  func move(_ source: ObjectName, to target: ObjectName) throws(FilesError) {
     let conditions = try ObjectConditions(storageRequest.parameters)
     let source = CopySource(source, conditions: try sourceConditions())
     storageRequest.work { () throws(FilesError) in
@@ -221,7 +192,10 @@ struct CloudStorageHandler: Sendable {
     return conditions
   }
 
-  private func compose(_ name: ObjectName, _ request: borrowing HTTPRequest) throws(FilesError) {
+  /// Concatenates objects.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the request is malformed.
+  func compose(_ name: ObjectName, _ request: borrowing HTTPRequest) throws(FilesError) {
     let composition = try Composition(request.body)
     let conditions = try ObjectConditions(storageRequest.parameters)
     var attributes = ObjectAttributes()

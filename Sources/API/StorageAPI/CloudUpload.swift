@@ -7,33 +7,6 @@ extension CloudStorageHandler {
   /// The limit of the metadata before the content, which may include documents to commit.
   private static let headBytesMax = 1 << 20
 
-  /// Whether the body of a `POST` or `PUT` request is content.
-  static func bringsContent(_ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) -> Bool {
-    guard let parameters = try? QueryParameters(query) else { return false }
-    if parameters.value("uploadId") != nil { return request.method == .put }
-    return request.method == .post && parameters.value("uploadType") != "resumable"
-  }
-
-  /// Opens the body of an upload, or responds with an error and returns `nil` if the request is rejected at once.
-  func openBody(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) -> (any BodySink)? {
-    do throws(FilesError) {
-      if let id = storageRequest.parameters.value("uploadId") {
-        return try CloudResumableUpload(storageRequest).openBody(id, request)
-      }
-      let parts = try Self.parts(path)
-      guard parts.count == 2, parts[1] == "o" else {
-        storageRequest.failUnknown()
-        return nil
-      }
-      return try upload(
-        to: parts[0], named: storageRequest.parameters.value("name"), try ObjectConditions(storageRequest.parameters),
-        request)
-    } catch {
-      let storageRequest = storageRequest
-      return DiscardedBody.responding(request) { [error] in storageRequest.fail(error) }
-    }
-  }
-
   /// Opens the body of an upload of an object, whose name may also be in its metadata.
   ///
   /// - Parameter isSigned: whether a signed URL allows the upload. Then the body is content only: metadata in it

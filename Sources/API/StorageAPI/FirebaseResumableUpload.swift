@@ -22,8 +22,9 @@ struct FirebaseResumableUpload: Sendable {
   ///
   /// - Throws: ``FilesError`` if the request is malformed or its upload is not allowed.
   func handle(
-    _ commands: [String], _ target: FirebaseStorageHandler.Target, _ request: borrowing HTTPRequest
+    _ target: FirebaseStorageHandler.Target, _ request: borrowing HTTPRequest
   ) throws(FilesError) {
+    let commands = FirebaseStorageHandler.commands(request)
     if commands.contains("start") { return try start(target, request) }
     let id = try id()
     if commands.contains("query") {
@@ -42,8 +43,7 @@ struct FirebaseResumableUpload: Sendable {
         storageRequest.sendEmpty(200) { $0.add("X-Goog-Upload-Status", "cancelled") }
       }
     } else if commands.contains("finalize") {
-      let sink = try openBody(commands, request)
-      sink.ended()
+      try openBody(request).ended()
     } else {
       throw .invalid("Unknown X-Goog-Upload-Command: \(commands.joined(separator: ", "))")
     }
@@ -83,7 +83,8 @@ struct FirebaseResumableUpload: Sendable {
   /// Opens the body of an `upload` or `upload, finalize` request.
   ///
   /// - Throws: ``FilesError`` if the request names no upload or its offset is not a number.
-  func openBody(_ commands: [String], _ request: borrowing HTTPRequest) throws(FilesError) -> UploadBody {
+  func openBody(_ request: borrowing HTTPRequest) throws(FilesError) -> UploadBody {
+    let commands = FirebaseStorageHandler.commands(request)
     let id = try id()
     let isLast = commands.contains("finalize")
     let offset = request.text("x-goog-upload-offset")

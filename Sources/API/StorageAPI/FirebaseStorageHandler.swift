@@ -5,7 +5,7 @@ import GatewayCore
 import Transport
 import WireFormat
 
-/// Handles a request of the storage API that Firebase clients use (storage-api.md, sections 3 to 8).
+/// Handles one request of the storage API that Firebase clients use; see ``FirebaseStorageAPI``.
 struct FirebaseStorageHandler: Sendable {
   let storageRequest: StorageRequest
 
@@ -14,31 +14,20 @@ struct FirebaseStorageHandler: Sendable {
   private var service: StorageService { storageRequest.service }
   private var caller: Caller { storageRequest.caller }
 
-  /// The bucket and object that a path after `/v0/b/` names.
+  /// The bucket and object that a path names: `/v0/b/{bucket}/o/{name...}`.
   struct Target {
     let bucket: String
     /// The object's name, from the path or the parameter `name`; `nil` if neither contains one.
     let name: String?
 
-    /// Parses a path. Returns `nil` if it is neither a bucket's nor an object's.
+    /// Parses a path.
     ///
-    /// - Throws: ``FilesError/invalid(_:)`` if the percent-encoding is malformed.
-    init?(_ path: UnsafeRawBufferPointer, _ parameters: QueryParameters) throws(FilesError) {
-      guard let slash = path.firstIndex(of: UInt8(ascii: "/")) else { return nil }
-      let rest = UnsafeRawBufferPointer(rebasing: path[slash...])
-      guard rest.elementsEqual("/o".utf8) || rest.dropping("/o/") != nil else { return nil }
-      bucket = try Self.decode(UnsafeRawBufferPointer(rebasing: path[..<slash]))
+    /// - Throws: `INVALID_ARGUMENT` if the percent-encoding is malformed.
+    init(_ request: borrowing HTTPRequest, _ call: RoutedCall, _ parameters: QueryParameters) throws {
+      bucket = try call.text(0, of: request)
       // Some clients do not encode slashes. Nothing follows a name, so the rest of the path is the name.
-      let named = try rest.dropping("/o/").map { (bytes) throws(FilesError) in try Self.decode(bytes) }
-      name = named.flatMap { $0.isEmpty ? nil : $0 } ?? parameters.value("name")
-    }
-
-    static func decode(_ bytes: UnsafeRawBufferPointer) throws(FilesError) -> String {
-      var decoded: [UInt8] = []
-      guard PercentEncoding.decode(bytes, into: &decoded), let text = String(validating: decoded, as: UTF8.self) else {
-        throw .invalid("Malformed percent-encoding in the path of the URL.")
-      }
-      return text
+      let named = try call.text(1, of: request)
+      name = named.isEmpty ? parameters.value("name") : named
     }
 
     func object() throws(FilesError) -> ObjectName {
@@ -47,34 +36,14 @@ struct FirebaseStorageHandler: Sendable {
     }
   }
 
-  /// Handles a request that carries no content of an object (its body may be metadata).
-  func handle(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
-    do throws(FilesError) {
-      guard let target = try Target(path, storageRequest.parameters) else { return storageRequest.failUnknown() }
-      switch request.method {
-      case .get, .head:
-        if target.name == nil { try list(target) } else { try get(target.object(), request) }
-      case .delete where storageRequest.parameters.value("uploadId") != nil:
-        try CloudResumableUpload(storageRequest).handle([], request)
-      case .delete: try delete(target.object())
-      case .patch: try patch(target.object(), request.body)
-      case .post, .put:
-        if Self.isPatch(request) { return try patch(target.object(), request.body) }
-        if let command = request.header("x-goog-upload-command") {
-          return try FirebaseResumableUpload(storageRequest).handle(Self.commands(command), target, request)
-        }
-        if let token = storageRequest.parameters.value("deleteToken") { return deleteToken(token, try target.object()) }
-        if storageRequest.parameters.value("createToken") != nil { return createToken(try target.object()) }
-        if request.method == .post, storageRequest.parameters.value("uploadType") == "resumable" {
-          return try CloudResumableUpload(storageRequest).start(target.bucket, named: target.name, request)
-        }
-        storageRequest.failUnknown()
-      case .options, .other: storageRequest.failUnknown()
-      }
-    } catch { storageRequest.fail(error) }
-  }
-
   // MARK: - Reads
+
+  /// Responds with an object, its content, or a list of objects if the request names none.
+  ///
+  /// - Throws: ``FilesError`` if the request is malformed or the read is denied or fails.
+  func read(_ target: Target, _ request: borrowing HTTPRequest) throws(FilesError) {
+    if target.name == nil { try list(target) } else { try get(target.object(), request) }
+  }
 
   private func get(_ name: ObjectName, _ request: borrowing HTTPRequest) throws(FilesError) {
     let conditions = try ObjectConditions(storageRequest.parameters, request)
@@ -134,7 +103,10 @@ struct FirebaseStorageHandler: Sendable {
 
   // MARK: - Changes
 
-  private func patch(_ name: ObjectName, _ body: UnsafeRawBufferPointer) throws(FilesError) {
+  /// Changes the metadata of an object.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the request is malformed.
+  func patch(_ name: ObjectName, _ body: UnsafeRawBufferPointer) throws(FilesError) {
     let change = try AttributesReader(body)
     let conditions = try ObjectConditions(storageRequest.parameters)
     storageRequest.work { () throws(FilesError) in
@@ -146,7 +118,10 @@ struct FirebaseStorageHandler: Sendable {
     }
   }
 
-  private func delete(_ name: ObjectName) throws(FilesError) {
+  /// Deletes an object.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the conditions are malformed.
+  func delete(_ name: ObjectName) throws(FilesError) {
     let conditions = try ObjectConditions(storageRequest.parameters)
     storageRequest.work { () throws(FilesError) in
       try service.deleteObject(name, conditions: conditions, as: caller)
@@ -155,7 +130,8 @@ struct FirebaseStorageHandler: Sendable {
     }
   }
 
-  private func createToken(_ name: ObjectName) {
+  /// Adds a download token.
+  func createToken(_ name: ObjectName) {
     storageRequest.work { () throws(FilesError) in
       try service.createDownloadToken(of: name, as: caller)
     } then: {
@@ -163,7 +139,9 @@ struct FirebaseStorageHandler: Sendable {
     }
   }
 
-  private func deleteToken(_ token: String, _ name: ObjectName) {
+  /// Revokes the download token in the query.
+  func deleteToken(_ name: ObjectName) {
+    let token = storageRequest.parameters.value("deleteToken") ?? ""
     storageRequest.work { () throws(FilesError) in
       try service.revokeDownloadToken(token, of: name, as: caller)
     } then: {
@@ -171,15 +149,9 @@ struct FirebaseStorageHandler: Sendable {
     }
   }
 
-  // MARK: - Helpers
-
-  private static func isPatch(_ request: borrowing HTTPRequest) -> Bool {
-    request.header("x-http-method-override").map { $0.elementsEqual("PATCH".utf8) } ?? false
-  }
-
   /// The commands in the header of a resumable upload's request, such as `upload, finalize`.
-  static func commands(_ header: UnsafeRawBufferPointer) -> [String] {
-    String(decoding: header, as: UTF8.self).lowercased().split(separator: ",").map { word in
+  static func commands(_ request: borrowing HTTPRequest) -> [String] {
+    (request.text("x-goog-upload-command") ?? "").lowercased().split(separator: ",").map { word in
       String(word.drop { $0 == " " }.prefix { $0 != " " })
     }
   }

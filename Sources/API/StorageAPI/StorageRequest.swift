@@ -13,7 +13,6 @@ struct StorageRequest: Sendable {
   enum API: Sendable { case firebase, cloud }
 
   let api: API
-  var method: HTTPMethod
   var parameters: QueryParameters
   let responder: Responder
   let caller: Caller
@@ -123,7 +122,7 @@ struct StorageRequest: Sendable {
 }
 
 /// The response for an error: status, message and reason, in the words of the API.
-struct StorageErrorResponse {
+struct StorageErrorResponse: Error {
   var status: Int
   var message: String
   var reason: StaticString

@@ -90,7 +90,7 @@ public final class Server: Sendable {
       files: StorageService(
         store: files, rules: fileRules, documents: service, project: configuration.project),
       usesTLS: configuration.tls != nil, operations: operations)
-    let listener = OperationsListener(gateway.operations)
+    let listener = gateway.operations
     do {
       http = try HTTPServer(configuration: transport, handler: gateway)
       operationsHTTP = try configuration.metricsAddress.map { address throws(TransportError) in

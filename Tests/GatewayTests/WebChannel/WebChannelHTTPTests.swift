@@ -130,10 +130,7 @@ import Testing
     }
 
     func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
-      let query = request.target.firstIndex(of: UInt8(ascii: "?")) ?? request.target.count
-      let path = UnsafeRawBufferPointer(rebasing: request.target[..<query]).dropping("/google.firestore.v1.Firestore/")
-      let rest = UnsafeRawBufferPointer(rebasing: request.target[min(query + 1, request.target.count)...])
-      handler.handle(path.flatMap(WebChannelHandler.method) ?? .listen, rest, request, Responder(exchange, request))
+      RequestDispatcher(handler.endpoints).handle(request, exchange)
     }
   }
 

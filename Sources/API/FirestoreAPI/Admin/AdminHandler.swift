@@ -1,5 +1,5 @@
-import GatewayCore
-import DatabaseService
+package import GatewayCore
+package import DatabaseService
 import DocumentModel
 import DocumentStore
 import QueryEngine
@@ -14,40 +14,61 @@ import WireFormat
 ///   default.
 ///
 /// Indexes are declared with `hearth serve --indexes`, not with this API.
-final class AdminHandler: Sendable {
+package final class AdminHandler: API {
+  package let authenticator: Authenticator
   private let service: FirestoreService
 
-  init(_ service: FirestoreService) { self.service = service }
+  /// Creates a handler for the indexes of a service's databases.
+  package init(_ service: FirestoreService, _ authenticator: Authenticator) {
+    self.service = service
+    self.authenticator = authenticator
+  }
 
-  /// Handles a request for a path after `/v1/` that does not name documents.
-  ///
-  /// - Throws: ``Status`` or ``ModelError`` if the request is malformed or not allowed.
-  func handle(
-    _ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ responder: Responder, as caller: Caller
-  ) throws {
-    guard let target = try DatabaseRoute(path) else { return responder.sendText(404, "Not Found\n") }
-    let parts = target.rest.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-    guard parts.count == 3, parts[0] == "collectionGroups", !parts[1].isEmpty else {
-      return responder.sendText(404, "Not Found\n")
-    }
-    let collectionID = parts[1] == "-" ? nil : parts[1]
-    func isRequested(_ id: String) -> Bool { collectionID.map { $0.utf8.elementsEqual(id.utf8) } ?? true }
+  package static var routes: [Route<AdminHandler>] {
+    let group = "/v1/projects/{project}/databases/{database}/collectionGroups/{collection}"
+    let beta = "/v1beta1/projects/{project}/databases/{database}/collectionGroups/{collection}"
+    return [
+      Route(.get, ["\(group)/indexes", "\(beta)/indexes"], kind: .rest, access: .caller) { try $0.indexes($1, $2) },
+      Route(.get, ["\(group)/fields", "\(beta)/fields"], kind: .rest, access: .caller) { try $0.fields($1, $2) },
+      Route(
+        .all, ["\(group)/indexes", "\(beta)/indexes", "\(group)/fields", "\(beta)/fields"], kind: .rest,
+        access: .caller
+      ) { _, _, _ in
+        throw Status(
+          .unimplemented,
+          "This API cannot change indexes. Declare them in a file: hearth serve --indexes firestore.indexes.json.")
+      },
+    ]
+  }
+
+  private func indexes(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
+    let (database, collection) = try Self.collection(request, call)
+    let indexes = try service.listIndexes(in: database, as: call.caller)
+      .filter { collection.includes($0.definition.collectionID) }
     var json = JSONWriter(.pretty)
-    switch (request.method, parts[2]) {
-    case (.get, "indexes"):
-      let indexes = try service.listIndexes(in: target.database, as: caller)
-        .filter { isRequested($0.definition.collectionID) }
-      json.list("indexes", indexes) { $1.append($0, of: target.database) }
-    case (.get, "fields"):
-      let fields = try service.listFields(in: target.database, as: caller).filter { isRequested($0.collectionID) }
-      json.list("fields", fields) { $1.append($0, of: target.database) }
-    case (_, "indexes"), (_, "fields"):
-      throw Status(
-        .unimplemented,
-        "This API cannot change indexes. Declare them in a file: hearth serve --indexes firestore.indexes.json.")
-    default: return responder.sendText(404, "Not Found\n")
-    }
-    responder.sendJSON(json.finish())
+    json.list("indexes", indexes) { $1.append($0, of: database) }
+    call.responder.sendJSON(json.finish())
+  }
+
+  private func fields(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
+    let (database, collection) = try Self.collection(request, call)
+    let fields = try service.listFields(in: database, as: call.caller).filter { collection.includes($0.collectionID) }
+    var json = JSONWriter(.pretty)
+    json.list("fields", fields) { $1.append($0, of: database) }
+    call.responder.sendJSON(json.finish())
+  }
+
+  /// The collections that a request names: one, or all with `-`.
+  private struct Collections {
+    let id: String
+
+    func includes(_ other: String) -> Bool { id == "-" || id.utf8.elementsEqual(other.utf8) }
+  }
+
+  private static func collection(
+    _ request: borrowing HTTPRequest, _ call: RoutedCall
+  ) throws -> (DatabaseID, Collections) {
+    (try DocumentsPath.database(request, call), Collections(id: try call.text(2, of: request)))
   }
 }
 

@@ -5,7 +5,7 @@ import DocumentModel
 import DocumentStore
 package import FileService
 import Files
-package import Transport
+import Transport
 import WireFormat
 
 /// Serves requests with which tools and test suites control a server.
@@ -24,15 +24,16 @@ import WireFormat
 /// - `GET /hearth/v1/listeners` lists the listeners of the open databases with their targets and their lag.
 ///
 /// The paths under `/emulator/` need no credentials and exist only in emulator mode.
-package final class EmulatorHandler: Sendable {
+package final class EmulatorHandler: API {
+  package let authenticator: Authenticator
   private let service: FirestoreService
-  private let authenticator: Authenticator
   private let rules: RulesHandler
   private let files: StorageService?
   /// The number of documents that one request of a recursive delete deletes. It keeps requests short, and clients
   /// can show progress.
   private static let deletedPerCall = 5000
 
+  /// Creates a handler for a service's databases and, for their statistics, its files.
   package init(_ service: FirestoreService, _ authenticator: Authenticator, files: StorageService?) {
     self.service = service
     self.files = files
@@ -40,101 +41,122 @@ package final class EmulatorHandler: Sendable {
     rules = RulesHandler(service: service)
   }
 
-  /// Handles a request for a path after `/emulator/v1/`.
-  package func handleEmulator(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ responder: Responder)
-  {
-    respond(responder) {
-      guard service.defaultAccess == .everybody else {
-        throw Status(.permissionDenied, "Missing or insufficient permissions.")
-      }
-      if let (verb, place) = RulesHandler.target(path) { return try rules.handle(verb, place, request, responder) }
-      guard let target = try RESTRoute(path, of: request.method), target.segmentCount == 0, request.method == .delete
-      else { return responder.sendText(404, "Not Found\n") }
-      try service.clear(target.database, as: .admin) { result in
-        Self.send(result, responder) { _, _ in }
+  package static var routes: [Route<EmulatorHandler>] {
+    let project = "/emulator/v1/projects/{project}"
+    let database = "\(project)/databases/{database}"
+    let hearth = "/hearth/v1/projects/{project}/databases/{database}"
+    return [
+      Route(.delete, ["\(database)/documents"], kind: .control, access: .emulator) { try $0.clear($1, $2) },
+      Route(.put, ["\(project):securityRules"], kind: .control, access: .emulator) {
+        try $0.rules.load(try RulesHandler.project($1, $2), $1, $2.responder)
+      },
+      Route(.put, ["\(database):securityRules"], kind: .control, access: .emulator) {
+        try $0.rules.load(try RulesHandler.database($1, $2), $1, $2.responder)
+      },
+      Route(.get, ["\(project):securityRules"], kind: .control, access: .emulator) {
+        try $0.rules.sendRules(try RulesHandler.project($1, $2), $2.responder)
+      },
+      Route(.get, ["\(database):securityRules"], kind: .control, access: .emulator) {
+        try $0.rules.sendRules(try RulesHandler.database($1, $2), $2.responder)
+      },
+      Route(.get, ["\(project):ruleCoverage"], kind: .control, access: .emulator) {
+        try $0.rules.sendCoverage(try RulesHandler.project($1, $2), $2.responder)
+      },
+      Route(.get, ["\(database):ruleCoverage"], kind: .control, access: .emulator) {
+        try $0.rules.sendCoverage(try RulesHandler.database($1, $2), $2.responder)
+      },
+      Route(.get, ["\(project):ruleCoverage.html"], kind: .control, access: .emulator) {
+        try $0.rules.sendCoverage(try RulesHandler.project($1, $2), asPage: true, $2.responder)
+      },
+      Route(.get, ["\(database):ruleCoverage.html"], kind: .control, access: .emulator) {
+        try $0.rules.sendCoverage(try RulesHandler.database($1, $2), asPage: true, $2.responder)
+      },
+      Route(.get, ["/hearth/v1/stats"], kind: .control, access: .caller) { try $0.statistics($2) },
+      Route(.get, ["/hearth/v1/listeners"], kind: .control, access: .caller) { try $0.listeners($2) },
+      Route(.get, ["\(hearth)/indexes"], kind: .control, access: .caller) { try $0.indexes($1, $2) },
+      Route(.post, ["\(hearth)/indexes:suggest"], kind: .control, access: .caller) { try $0.suggestIndexes($1, $2) },
+      Route(.delete, ["\(hearth)/documents/{path...}"], kind: .control, access: .caller) {
+        try $0.recursiveDelete($1, $2)
+      },
+    ]
+  }
+
+  private func clear(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
+    let responder = call.responder
+    try service.clear(try DocumentsPath.database(request, call), as: .admin) { result in
+      Self.send(result, responder) { _, _ in }
+    }
+  }
+
+  private func statistics(_ call: RoutedCall) throws {
+    let responder = call.responder
+    try service.statistics(as: call.caller) { [files] result in
+      // This closure does not run on the loop, so it may count files.
+      let files = try? files?.statistics()
+      Self.send(result, responder) { databases, json in
+        Self.append(databases, to: &json)
+        if let files { json.append(files) }
       }
     }
   }
 
-  /// Handles a request for a path after `/hearth/v1/`.
-  package func handleHearth(
-    _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest,
-    _ responder: Responder
-  ) {
-    respond(responder) {
-      let caller = try authenticator.caller(of: request)
-      if path.elementsEqual("stats".utf8), request.method == .get {
-        return try service.statistics(as: caller) { [files] result in
-          // This closure does not run on the loop, so it may count files.
-          let files = try? files?.statistics()
-          Self.send(result, responder) { databases, json in
-            Self.append(databases, to: &json)
-            if let files { json.append(files) }
-          }
-        }
-      }
-      if path.elementsEqual("listeners".utf8), request.method == .get {
-        return try service.listeners(as: caller) { Self.send(.success($0), responder, Self.append) }
-      }
-      if let target = try DatabaseRoute(path) { return try handleIndexes(target, request, responder, as: caller) }
-      guard let target = try RESTRoute(path, of: request.method), target.segmentCount > 0, request.method == .delete
-      else { return responder.sendText(404, "Not Found\n") }
-      let parameters = try QueryParameters(query)
-      try parameters.allowOnly("behind")
-      let path = try ResourcePath(checking: target.path)
-      let last = try parameters.value("behind").flatMap { DocumentKey(try ResourcePath($0)) }
-      // A position outside of the path would start the walk anywhere.
-      if let last, !last.path.isAtOrBelow(path) {
-        throw Status(.invalidArgument, "The document in `behind` must be below the path.")
-      }
-      try service.recursiveDelete(
-        path, in: target.database, as: caller, after: last, limit: Self.deletedPerCall
-      ) { result in
-        Self.send(result, responder) { outcome, json in
-          json.key("deleted")
-          json.number(outcome.deleted)
-          json.key("done")
-          json.bool(outcome.isDone)
-          if let last = outcome.last {
-            json.key("last")
-            json.string(last.path.text)
-          }
+  private func listeners(_ call: RoutedCall) throws {
+    let responder = call.responder
+    try service.listeners(as: call.caller) { Self.send(.success($0), responder, Self.append) }
+  }
+
+  private func recursiveDelete(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
+    let responder = call.responder
+    let target = try DocumentsPath(request, call)
+    guard target.segmentCount > 0 else { return responder.sendText(404, "Not Found\n") }
+    let parameters = try QueryParameters(request.target.pathAndQuery.query)
+    try parameters.allowOnly("behind")
+    let path = try ResourcePath(checking: target.path)
+    let last = try parameters.value("behind").flatMap { DocumentKey(try ResourcePath($0)) }
+    // A position outside of the path would start the walk anywhere.
+    if let last, !last.path.isAtOrBelow(path) {
+      throw Status(.invalidArgument, "The document in `behind` must be below the path.")
+    }
+    try service.recursiveDelete(
+      path, in: target.database, as: call.caller, after: last, limit: Self.deletedPerCall
+    ) { result in
+      Self.send(result, responder) { outcome, json in
+        json.key("deleted")
+        json.number(outcome.deleted)
+        json.key("done")
+        json.bool(outcome.isDone)
+        if let last = outcome.last {
+          json.key("last")
+          json.string(last.path.text)
         }
       }
     }
   }
 
-  private func handleIndexes(
-    _ target: DatabaseRoute, _ request: borrowing HTTPRequest, _ responder: Responder, as caller: Caller
-  ) throws {
-    switch (request.method, target.rest) {
-    case (.get, "indexes"):
-      let reports = try service.indexReports(in: target.database, as: caller)
-      Self.send(.success(reports), responder) { $1.append($0) }
-    case (.post, "indexes:suggest"):
-      let base = try request.body.isEmpty ? nil : FirestoreService.indexConfiguration(Array(request.body))
-      // Thousands of query shapes are too much work for the loop's thread.
-      let service = service
-      DispatchQueue.global(qos: .utility).async {
-        let outcome = Result { try service.suggestIndexes(base, in: target.database, as: caller) }
-          .mapError { Status($0, database: target.database) }
-        Self.send(outcome, responder) { suggestions, json in
-          json.key("queries")
-          json.number(suggestions.queries)
-          json.key("added")
-          json.number(suggestions.added)
-          json.key("complete")
-          json.bool(suggestions.isComplete)
-          json.key("file")
-          json.string(String(decoding: suggestions.file, as: UTF8.self))
-        }
-      }
-    default: responder.sendText(404, "Not Found\n")
-    }
+  private func indexes(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
+    let reports = try service.indexReports(in: try DocumentsPath.database(request, call), as: call.caller)
+    Self.send(.success(reports), call.responder) { $1.append($0) }
   }
 
-  private func respond(_ responder: Responder, _ work: () throws -> Void) {
-    do { try work() } catch { responder.sendError(Status(error, database: nil)) }
+  private func suggestIndexes(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
+    let database = try DocumentsPath.database(request, call)
+    let base = try request.body.isEmpty ? nil : FirestoreService.indexConfiguration(Array(request.body))
+    let (service, responder, caller) = (service, call.responder, call.caller)
+    // Thousands of query shapes are too much work for the loop's thread.
+    DispatchQueue.global(qos: .utility).async {
+      let outcome = Result { try service.suggestIndexes(base, in: database, as: caller) }
+        .mapError { Status($0, database: database) }
+      Self.send(outcome, responder) { suggestions, json in
+        json.key("queries")
+        json.number(suggestions.queries)
+        json.key("added")
+        json.number(suggestions.added)
+        json.key("complete")
+        json.bool(suggestions.isComplete)
+        json.key("file")
+        json.string(String(decoding: suggestions.file, as: UTF8.self))
+      }
+    }
   }
 
   private static func send<Success: Sendable>(

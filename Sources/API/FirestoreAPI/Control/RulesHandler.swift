@@ -18,46 +18,27 @@ import WireFormat
 struct RulesHandler: Sendable {
   let service: FirestoreService
 
-  /// The kinds of requests about rules.
-  enum Verb: String, CaseIterable {
-    case securityRules = ":securityRules"
-    case ruleCoverage = ":ruleCoverage"
-    case ruleCoveragePage = ":ruleCoverage.html"
-  }
-
-  /// Returns the request and the project or database that a path after `/emulator/v1/` names, or `nil` if the path
-  /// is not about rules.
-  static func target(_ path: UnsafeRawBufferPointer) -> (verb: Verb, place: RulesRegistry.Place)? {
-    var decoded: [UInt8] = []
-    guard PercentEncoding.decode(path, into: &decoded), PercentEncoding.isUTF8(decoded),
-      let verb = Verb.allCases.first(where: { decoded.suffix($0.rawValue.utf8.count).elementsEqual($0.rawValue.utf8) })
-    else { return nil }
-    return place(decoded.dropLast(verb.rawValue.utf8.count)).map { (verb, $0) }
-  }
-
-  private static func place(_ path: ArraySlice<UInt8>) -> RulesRegistry.Place? {
-    let parts = path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-      .map { String(decoding: $0, as: UTF8.self) }
-    guard parts.first == "projects", parts.count >= 2 else { return nil }
-    if parts.count == 2 { return DatabaseID(project: parts[1]).map { .project($0.project) } }
-    guard parts.count == 4, parts[2] == "databases" else { return nil }
-    return DatabaseID(project: parts[1], database: parts[3]).map { .database($0) }
-  }
-
-  /// Handles a request about the rules of a project or a database.
+  /// Returns the project of a route that captures one.
   ///
-  /// - Throws: ``Status`` or ``WireError`` if the request is malformed, or no rules exist.
-  func handle(
-    _ verb: Verb, _ place: RulesRegistry.Place, _ request: borrowing HTTPRequest, _ responder: Responder
-  ) throws {
-    switch (verb, request.method) {
-    case (.securityRules, _): try handleRules(place, request, responder)
-    case (_, .get): try handleCoverage(asPage: verb == .ruleCoveragePage, place, responder)
-    default: responder.sendText(404, "Not Found\n")
+  /// - Throws: `NOT_FOUND` if no project can have the name.
+  static func project(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws -> RulesRegistry.Place {
+    guard let id = DatabaseID(project: try call.text(0, of: request)) else {
+      throw Status(.notFound, "No project can have this name.")
     }
+    return .project(id.project)
   }
 
-  private func handleCoverage(asPage: Bool, _ place: RulesRegistry.Place, _ responder: Responder) throws {
+  /// Returns the database of a route that captures a project and a database.
+  ///
+  /// - Throws: ``ModelError`` if no database can have the name.
+  static func database(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws -> RulesRegistry.Place {
+    .database(try DocumentsPath.database(request, call))
+  }
+
+  /// Responds with the coverage of the rules in force.
+  ///
+  /// - Throws: `NOT_FOUND` if no rules exist.
+  func sendCoverage(_ place: RulesRegistry.Place, asPage: Bool = false, _ responder: Responder) throws {
     guard let activeRuleset = service.rules.activeRuleset(place), let watched = CoverageObserver.of(activeRuleset)
     else {
       throw Self.noRules
@@ -83,27 +64,29 @@ struct RulesHandler: Sendable {
 
   private static let noRules = Status(.notFound, "This project or database has no rules.")
 
-  private func handleRules(_ place: RulesRegistry.Place, _ request: borrowing HTTPRequest, _ responder: Responder)
-    throws
-  {
-    switch request.method {
-    case .put:
-      let upload = try JSONDocument().withParsed(request.body, isPadded: true) { (root) throws(WireError) in
-        RulesUpload(root)
-      }
-      guard let upload else { throw Status(.invalidArgument, "The body must be {\"rules\": {\"files\": […]}}.") }
-      // Compiling a ruleset of some hundred kilobytes would delay the loop's other requests.
-      DispatchQueue.global(qos: .userInitiated).async { load(upload, at: place, responder) }
-    case .get:
-      guard let activeRuleset = service.rules.activeRuleset(place) else { throw Self.noRules }
-      var json = JSONWriter(.pretty)
-      json.beginObject()
-      json.key("rules")
-      RulesUpload(of: activeRuleset.ruleset).append(to: &json)
-      json.endObject()
-      responder.sendJSON(json.finish())
-    default: responder.sendText(404, "Not Found\n")
+  /// Loads the rules in the body of a request.
+  ///
+  /// - Throws: ``Status`` or ``WireError`` if the body is malformed.
+  func load(_ place: RulesRegistry.Place, _ request: borrowing HTTPRequest, _ responder: Responder) throws {
+    let upload = try JSONDocument().withParsed(request.body, isPadded: true) { (root) throws(WireError) in
+      RulesUpload(root)
     }
+    guard let upload else { throw Status(.invalidArgument, "The body must be {\"rules\": {\"files\": […]}}.") }
+    // Compiling a ruleset of some hundred kilobytes would delay the loop's other requests.
+    DispatchQueue.global(qos: .userInitiated).async { load(upload, at: place, responder) }
+  }
+
+  /// Responds with the rules in force.
+  ///
+  /// - Throws: `NOT_FOUND` if no rules exist.
+  func sendRules(_ place: RulesRegistry.Place, _ responder: Responder) throws {
+    guard let activeRuleset = service.rules.activeRuleset(place) else { throw Self.noRules }
+    var json = JSONWriter(.pretty)
+    json.beginObject()
+    json.key("rules")
+    RulesUpload(of: activeRuleset.ruleset).append(to: &json)
+    json.endObject()
+    responder.sendJSON(json.finish())
   }
 
   private func load(_ upload: RulesUpload, at place: RulesRegistry.Place, _ responder: Responder) {

@@ -10,7 +10,7 @@ final class GRPCCall {
   let exchange: Exchange
   /// The compression of the response. It is the request's, because the client certainly supports that.
   let compression: GRPCCompression
-  var caller = Caller.user(nil)
+  let caller: Caller
   /// The database of the call, once it is known. Errors name documents in it.
   var database: DatabaseID?
 
@@ -20,9 +20,10 @@ final class GRPCCall {
   private var timer: LoopTimer?
   private var stopStream: ((Status) -> Void)?
 
-  init(_ exchange: Exchange, _ head: GRPCRequestHead) {
+  init(_ exchange: Exchange, _ head: GRPCRequestHead, _ caller: Caller) {
     self.exchange = exchange
     self.head = head
+    self.caller = caller
     compression = GRPCCompression(exchange: head.isGzip ? exchange : nil)
   }
 

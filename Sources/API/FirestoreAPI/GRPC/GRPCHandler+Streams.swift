@@ -1,56 +1,11 @@
 import GatewayCore
 import DatabaseService
 import DocumentModel
-package import Transport
+import Transport
 import WireFormat
 
-// Listen, Write and Watch (of the server's health).
-extension GRPCHandler {
-  /// Starts a bidirectional stream. Returns `nil` if the path is another method, or after an error response.
-  package func openBody(
-    _ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ exchange: Exchange
-  ) -> (any BodySink)? {
-    guard let method = GRPCStreamMethods(path), Self.isGRPC(request) else { return nil }
-    let call = GRPCCall(exchange, GRPCRequestHead(request))
-    do {
-      try call.head.check()
-      call.caller = try authenticator.caller(of: request)
-      let database = StreamDatabase(request)
-      let stream =
-        switch method {
-        case .listen: GRPCStream(call, GRPCListen(self, call, database))
-        case .write: GRPCStream(call, GRPCWrite(self, call, database))
-        case .watchHealth: GRPCStream(call, GRPCHealthWatch(call))
-        }
-      call.stream(stream)
-      call.watchDeadline()
-      return stream
-    } catch {
-      call.fail(error)
-      return nil
-    }
-  }
-}
-
-/// The methods whose requests are read message by message.
-private enum GRPCStreamMethods {
-  case listen, write, watchHealth
-
-  init?(_ path: UnsafeRawBufferPointer) {
-    if path.elementsEqual("/google.firestore.v1.Firestore/Listen".utf8) {
-      self = .listen
-    } else if path.elementsEqual("/google.firestore.v1.Firestore/Write".utf8) {
-      self = .write
-    } else if path.elementsEqual("/grpc.health.v1.Health/Watch".utf8) {
-      self = .watchHealth
-    } else {
-      return nil
-    }
-  }
-}
-
 /// Handles the method Listen: the targets of a client.
-private final class GRPCListen: GRPCStreamMethod {
+final class GRPCListen: GRPCStreamMethod {
   private let handler: GRPCHandler
   private let call: GRPCCall
   private let session: ListenSession
@@ -92,7 +47,7 @@ private final class GRPCListen: GRPCStreamMethod {
 }
 
 /// Handles the method Write: a sequence of commits.
-private final class GRPCWrite: GRPCStreamMethod {
+final class GRPCWrite: GRPCStreamMethod {
   private let handler: GRPCHandler
   private let call: GRPCCall
   private var database: StreamDatabase

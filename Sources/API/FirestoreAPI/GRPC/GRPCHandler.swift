@@ -9,11 +9,11 @@ import WireFormat
 /// A method decodes the request, calls the service and encodes the response. The REST API calls the same service
 /// functions. Reads respond immediately on the loop's thread; commits respond on the same loop after the writer is
 /// done. Listen and Write are bidirectional streams that read their requests piece by piece.
-package final class GRPCHandler: Sendable {
+package final class GRPCHandler: API {
   let service: FirestoreService
   private let decoders = ObjectPool<ProtobufMessageDecoder>()
 
-  let authenticator: Authenticator
+  package let authenticator: Authenticator
 
   package init(_ service: FirestoreService, _ authenticator: Authenticator) {
     self.service = service
@@ -21,53 +21,94 @@ package final class GRPCHandler: Sendable {
   }
 
   /// Whether a request is a gRPC call.
-  package static func isGRPC(_ request: borrowing HTTPRequest) -> Bool {
-    guard let type = request.header("content-type")?.dropping("application/grpc") else { return false }
+  static func isGRPC(_ request: borrowing HTTPRequest) -> Bool {
+    guard request.version == .http2, let type = request.header("content-type")?.dropping("application/grpc") else {
+      return false
+    }
     return type.isEmpty || type[0] == UInt8(ascii: "+") || type[0] == UInt8(ascii: ";")
   }
 
-  /// Handles a unary call.
-  package func handle(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ exchange: Exchange) {
-    let call = GRPCCall(exchange, GRPCRequestHead(request))
-    do {
-      try call.head.check()
-      call.caller = try authenticator.caller(of: request)
-      let (message, isCompressed) = try GRPCFrame.single(request.body)
-      if isCompressed {
-        try call.decompress(message).withUnsafeBytes { try route(path, $0, call) }
-      } else {
-        try route(path, message, call)
-      }
-    } catch { call.fail(error) }
-    call.watchDeadline()
+  /// The methods of `google.firestore.v1.Firestore` and `grpc.health.v1.Health`.
+  package static var routes: [Route<GRPCHandler>] {
+    [
+      unary("GetDocument") { try $0.getDocument($1, $2) },
+      unary("Commit") { try $0.commit($1, $2) },
+      unary("RunQuery") { try $0.runQuery($1, $2) },
+      unary("BatchGetDocuments") { try $0.batchGetDocuments($1, $2) },
+      unary("BeginTransaction") { try $0.beginTransaction($1, $2) },
+      unary("Rollback") { try $0.rollback($1, $2) },
+      unary("RunAggregationQuery") { try $0.runAggregationQuery($1, $2) },
+      unary("PartitionQuery") { try $0.partitionQuery($1, $2) },
+      unary("ListDocuments") { try $0.listDocuments($1, $2) },
+      unary("ListCollectionIds") { try $0.listCollectionIds($1, $2) },
+      unary("CreateDocument") { try $0.createDocument($1, $2) },
+      unary("UpdateDocument") { try $0.updateDocument($1, $2) },
+      unary("DeleteDocument") { try $0.deleteDocument($1, $2) },
+      unary("BatchWrite") { try $0.batchWrite($1, $2) },
+      unary("ExecutePipeline") { _, _, _ in
+        throw Status(.unimplemented, "This version of hearth does not run pipelines yet; use RunQuery.")
+      },
+      stream("/google.firestore.v1.Firestore/Listen") { GRPCStream($1, GRPCListen($0, $1, StreamDatabase($2))) },
+      stream("/google.firestore.v1.Firestore/Write") { GRPCStream($1, GRPCWrite($0, $1, StreamDatabase($2))) },
+      unary(path: "/grpc.health.v1.Health/Check") { try $0.checkHealth($1, $2) },
+      stream("/grpc.health.v1.Health/Watch") { _, call, _ in GRPCStream(call, GRPCHealthWatch(call)) },
+      Route(
+        .all, ["/google.firestore.v1.Firestore/{method...}", "/{path...}"], kind: .grpc, access: .everyone,
+        when: { isGRPC($0) }
+      ) { _, request, _ in
+        throw unknown(request.target.pathAndQuery.path)
+      },
+    ]
   }
 
-  private func route(
-    _ path: UnsafeRawBufferPointer, _ message: UnsafeRawBufferPointer, _ call: GRPCCall
-  ) throws {
-    guard let name = path.dropping("/google.firestore.v1.Firestore/") else {
-      guard path.elementsEqual("/grpc.health.v1.Health/Check".utf8) else { throw Self.unknown(path) }
-      return try checkHealth(message, call)
+  private static func unary(
+    _ method: String, _ handle: @escaping @Sendable (GRPCHandler, UnsafeRawBufferPointer, GRPCCall) throws -> Void
+  ) -> Route<GRPCHandler> {
+    unary(path: "/google.firestore.v1.Firestore/\(method)", handle)
+  }
+
+  /// A method with one request message.
+  private static func unary(
+    path: String, _ handle: @escaping @Sendable (GRPCHandler, UnsafeRawBufferPointer, GRPCCall) throws -> Void
+  ) -> Route<GRPCHandler> {
+    Route(.all, [path], kind: .grpc, access: .caller, when: { isGRPC($0) }) { handler, request, routed in
+      let call = GRPCCall(routed.responder.exchange, GRPCRequestHead(request), routed.caller)
+      do {
+        let (message, isCompressed) = try GRPCFrame.single(request.body)
+        if isCompressed {
+          try call.decompress(message).withUnsafeBytes { try handle(handler, $0, call) }
+        } else {
+          try handle(handler, message, call)
+        }
+      } catch { call.fail(error) }
+      call.watchDeadline()
     }
-    switch String(decoding: name, as: UTF8.self) {
-    case "GetDocument": try getDocument(message, call)
-    case "ListDocuments": try listDocuments(message, call)
-    case "CreateDocument": try createDocument(message, call)
-    case "UpdateDocument": try updateDocument(message, call)
-    case "DeleteDocument": try deleteDocument(message, call)
-    case "BatchGetDocuments": try batchGetDocuments(message, call)
-    case "BeginTransaction": try beginTransaction(message, call)
-    case "Commit": try commit(message, call)
-    case "Rollback": try rollback(message, call)
-    case "RunQuery": try runQuery(message, call)
-    case "RunAggregationQuery": try runAggregationQuery(message, call)
-    case "PartitionQuery": try partitionQuery(message, call)
-    case "ListCollectionIds": try listCollectionIds(message, call)
-    case "BatchWrite": try batchWrite(message, call)
-    case "ExecutePipeline":
-      throw Status(.unimplemented, "This version of hearth does not run pipelines yet; use RunQuery.")
-    default: throw Self.unknown(path)
+  }
+
+  /// A method whose requests are read message by message.
+  private static func stream(
+    _ path: String, _ make: @escaping @Sendable (GRPCHandler, GRPCCall, borrowing HTTPRequest) -> GRPCStream
+  ) -> Route<GRPCHandler> {
+    .streamed(.all, [path], kind: .grpc, access: .caller, when: { isGRPC($0) }) { handler, request, routed in
+      let call = GRPCCall(routed.responder.exchange, GRPCRequestHead(request), routed.caller)
+      let stream = make(handler, call, request)
+      call.stream(stream)
+      call.watchDeadline()
+      return stream
     }
+  }
+
+  /// Returns the caller of a call.
+  ///
+  /// - Throws: the errors of ``GRPCRequestHead/check()``; `UNAUTHENTICATED` if the credentials are not valid.
+  package func authenticate(_ request: borrowing HTTPRequest, _ access: RouteAccess) throws -> Caller {
+    try GRPCRequestHead(request).check()
+    return try authenticator.caller(of: request)
+  }
+
+  /// Responds with an error in header fields.
+  package func refuse(_ error: any Error, _ request: borrowing HTTPRequest, _ responder: Responder) {
+    GRPCCall(responder.exchange, GRPCRequestHead(request), .user(nil)).fail(error)
   }
 
   private static func unknown(_ path: UnsafeRawBufferPointer) -> Status {

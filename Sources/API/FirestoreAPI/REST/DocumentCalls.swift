@@ -33,6 +33,7 @@ extension RESTHandler {
   }
 
   func createDocument(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
+    guard call.target.segmentCount > 0 else { return call.responder.sendText(404, "Not Found\n") }
     try call.parameters.allowOnly("documentId", "mask.fieldPaths")
     let mask = try call.parameters.mask("mask.fieldPaths")
     let collection = try call.target.collection()

@@ -9,11 +9,11 @@ package import Transport
 /// - A POST with a session ID contains messages. Its response only acknowledges receipt and is sent at once.
 /// - A GET is the back channel: a long-lived response with the server's messages.
 /// - `TYPE=terminate` closes the channel.
-package final class WebChannelHandler: Sendable {
+package final class WebChannelHandler: API {
   /// Creates the stream that a channel carries.
   typealias MakeStream = @Sendable (ChannelMethod, Caller, _ wake: @escaping @Sendable () -> Void) -> any ChannelStream
 
-  private let authenticator: Authenticator
+  package let authenticator: Authenticator
   private let channels: ChannelTable
   private let makeCall: MakeStream
 
@@ -38,40 +38,83 @@ package final class WebChannelHandler: Sendable {
   /// The number of open channels.
   package var openChannels: Int { channels.count }
 
-  /// Returns the method of a path below `/google.firestore.v1.Firestore/`, or `nil` if the path is not a channel's.
-  package static func method(_ path: UnsafeRawBufferPointer) -> ChannelMethod? {
-    if path.elementsEqual("Listen/channel".utf8) { return .listen }
-    return path.elementsEqual("Write/channel".utf8) ? .write : nil
+  package static var routes: [Route<WebChannelHandler>] {
+    let service = "/google.firestore.v1.Firestore"
+    let channels = [(ChannelMethod.listen, "\(service)/Listen/channel"), (.write, "\(service)/Write/channel")]
+    let opening = channels.map { method, path in
+      Route<WebChannelHandler>(.post, [path], kind: .channel, access: .caller, when: { opensChannel($0) }) {
+        try $0.openChannel(method, $1, $2.responder, as: .success($2.caller))
+      }
+    }
+    // The session ID in the query is the credential of all other requests.
+    let others = channels.map { method, path in
+      Route<WebChannelHandler>(.all, [path], kind: .channel, access: .everyone) {
+        try $0.handle(method, $1, $2.responder)
+      }
+    }
+    return opening + others + [
+      Route(.all, ["\(service)/{method...}"], kind: .channel, access: .everyone) { _, _, call in
+        call.responder.sendText(415, "A gRPC call needs HTTP/2 and the content type application/grpc.\n")
+      }
+    ]
   }
 
-  /// Handles a request for a channel.
-  package func handle(
-    _ method: ChannelMethod, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ responder: Responder
-  ) {
-    guard request.method == .post || request.method == .get else {
-      return responder.sendText(405, "A channel supports only POST and GET.\n")
-    }
-    do throws(ChannelFault) {
-      let parameters = try ChannelParameters(query)
-      if parameters.isTerminate {
-        terminate(method, parameters, responder)
-      } else if request.method == .get {
-        try openBackChannel(method, parameters, responder)
-      } else if parameters.sessionID == nil {
-        try openChannel(method, parameters, request, responder)
-      } else {
-        try receive(method, parameters, request, responder)
+  /// Whether a POST has no session ID, and so opens a channel.
+  private static func opensChannel(_ request: borrowing HTTPRequest) -> Bool {
+    guard let parameters = try? ChannelParameters(request.target.pathAndQuery.query) else { return false }
+    return !parameters.isTerminate && parameters.sessionID == nil
+  }
+
+  /// Returns the caller who opens a channel. Browsers send their header fields in the form, older clients in the
+  /// query.
+  ///
+  /// - Throws: ``ChannelFault`` if the request is malformed, `UNAUTHENTICATED` if the credentials are not valid.
+  package func authenticate(_ request: borrowing HTTPRequest, _ access: RouteAccess) throws -> Caller {
+    let form = try ChannelForm(request.body)
+    let parameters = try ChannelParameters(request.target.pathAndQuery.query)
+    for block in [form.headers, parameters.headers] {
+      let caller = try block?.withUnsafeBytes { block in
+        try ChannelForm.header("authorization", in: block).map { try authenticator.caller(authorization: $0) }
       }
-    } catch {
-      responder.sendFault(error)
+      if let caller = caller ?? nil { return caller }
+    }
+    return try authenticator.caller(of: request)
+  }
+
+  /// Responds with an error. A caller with invalid credentials gets a channel that carries the error, because clients
+  /// read errors only there.
+  package func refuse(_ error: any Error, _ request: borrowing HTTPRequest, _ responder: Responder) {
+    do {
+      switch error {
+      case RouteError.wrongMethod: responder.sendText(405, "A channel supports only POST and GET.\n")
+      case let fault as ChannelFault: throw fault
+      case let status as Status:
+        let isListen = request.target.pathAndQuery.path.elementsEqual(
+          "/google.firestore.v1.Firestore/Listen/channel".utf8)
+        try openChannel(isListen ? .listen : .write, request, responder, as: .failure(status))
+      default: responder.sendError(Status(error, database: nil))
+      }
+    } catch { responder.sendFault(error as? ChannelFault ?? .malformed("Malformed request")) }
+  }
+
+  /// Handles a request for an open channel.
+  private func handle(_ method: ChannelMethod, _ request: borrowing HTTPRequest, _ responder: Responder) throws {
+    guard request.method == .post || request.method == .get else { throw RouteError.wrongMethod }
+    let parameters = try ChannelParameters(request.target.pathAndQuery.query)
+    if parameters.isTerminate {
+      terminate(method, parameters, responder)
+    } else if request.method == .get {
+      try openBackChannel(method, parameters, responder)
+    } else {
+      try receive(method, parameters, request, responder)
     }
   }
 
   private func openChannel(
-    _ method: ChannelMethod, _ parameters: ChannelParameters, _ request: borrowing HTTPRequest, _ responder: Responder
+    _ method: ChannelMethod, _ request: borrowing HTTPRequest, _ responder: Responder,
+    as caller: Result<Caller, Status>
   ) throws(ChannelFault) {
     let form = try ChannelForm(request.body)
-    let caller = caller(form, parameters, request)
     guard let id = channels.reserve(method, from: request.remoteAddress) else {
       return responder.sendError(
         Status(.unavailable, "Too many channels are open on this server, or from this address. Try again later."))
@@ -94,21 +137,6 @@ package final class WebChannelHandler: Sendable {
     let keepAlive = ChannelSession.keepAliveMilliseconds
     responder.sendChunk(
       Array(#"[[0,["c","\#(id.text)","",8,12,\#(keepAlive)]]]"#.utf8), isHTTP2: request.version == .http2)
-  }
-
-  /// The caller who opens a channel. Browsers send their header fields in the form, older clients in the query.
-  private func caller(
-    _ form: ChannelForm, _ parameters: ChannelParameters, _ request: borrowing HTTPRequest
-  ) -> Result<Caller, Status> {
-    for block in [form.headers, parameters.headers] {
-      let caller = block?.withUnsafeBytes { block -> Result<Caller, Status>? in
-        ChannelForm.header("authorization", in: block).map { header in
-          Result { () throws(Status) in try authenticator.caller(authorization: header) }
-        }
-      }
-      if let caller = caller ?? nil { return caller }
-    }
-    do throws(Status) { return .success(try authenticator.caller(of: request)) } catch { return .failure(error) }
   }
 
   private func receive(

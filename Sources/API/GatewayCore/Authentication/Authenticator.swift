@@ -15,9 +15,14 @@ package protocol TokenVerifier: Sendable {
 package struct Authenticator: Sendable {
   /// The verifier of tokens, or `nil` if the server does not accept tokens.
   private let verifier: (any TokenVerifier)?
+  /// Whether the server is an emulator, which test suites control without credentials.
+  package let isForEmulator: Bool
 
   /// Creates an authenticator.
-  package init(verifier: (any TokenVerifier)?) { self.verifier = verifier }
+  package init(verifier: (any TokenVerifier)?, isForEmulator: Bool = false) {
+    self.verifier = verifier
+    self.isForEmulator = isForEmulator
+  }
 
   /// Returns the caller of a request: an unauthenticated one if it contains no credentials. `token` is used if the
   /// header is missing.
@@ -64,4 +69,9 @@ package struct Authenticator: Sendable {
     let token = header[count...].drop { $0 == UInt8(ascii: " ") }
     return token.isEmpty ? nil : UnsafeRawBufferPointer(rebasing: token)
   }
+}
+
+extension Caller {
+  /// Whether the caller is an administrator.
+  package var isAdmin: Bool { if case .admin = self { true } else { false } }
 }

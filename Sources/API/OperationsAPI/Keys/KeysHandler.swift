@@ -16,89 +16,73 @@ import WireFormat
 /// - `POST /hearth/v1/tokens`: `{"uid": …, "claims": {…}}` → an ID token for tests.
 ///
 /// The paths under `/hearth/` are for administrators.
-package final class KeysHandler: Sendable {
-  /// The request that a path names.
-  package enum Call: Equatable {
-    case certificates(SigningKeys.Purpose)
-    case keySet(SigningKeys.Purpose)
-    case discovery
-    case token
-    case serviceKeys
-    case serviceKey(String)
-    case rotate
-    case idToken
-  }
-
+package final class KeysHandler: API {
+  package let authenticator: Authenticator
   private let accounts: AccountStore
-  private let authenticator: Authenticator
 
+  /// Creates a handler for the keys of accounts.
   package init(_ accounts: AccountStore, _ authenticator: Authenticator) {
     self.accounts = accounts
     self.authenticator = authenticator
   }
 
-  // MARK: Paths
-
-  /// Returns the request that a path names, or `nil` if the path belongs to another API. Then it costs a few
-  /// comparisons.
-  package func call(_ path: UnsafeRawBufferPointer) -> Call? {
-    if let rest = path.dropping("/hearth/v1/") { return Self.controlCall(rest) }
-    if path.elementsEqual("/token".utf8) || path.elementsEqual("/oauth2.googleapis.com/token".utf8) { return .token }
-    for (suffix, call) in Self.published where Self.ends(path, with: suffix) { return call }
-    return nil
+  package static var routes: [Route<KeysHandler>] {
+    [
+      published("/robot/v1/metadata/x509/securetoken@system.gserviceaccount.com") {
+        try $0.sendKeys(of: .idToken, $1) { $0.certificates(.idToken) }
+      },
+      published("/service_accounts/v1/jwk/securetoken@system.gserviceaccount.com") {
+        try $0.sendKeys(of: .idToken, $1) { $0.jsonWebKeySet(.idToken) }
+      },
+      published("/identitytoolkit/v3/relyingparty/publicKeys") {
+        try $0.sendKeys(of: .sessionCookie, $1) { $0.certificates(.sessionCookie) }
+      },
+      published("/v1/sessionCookiePublicKeys") {
+        try $0.sendKeys(of: .sessionCookie, $1) { $0.jsonWebKeySet(.sessionCookie) }
+      },
+      Route(
+        [.get, .head],
+        ["", "/{project}", "/{host}/{project}"].map { $0 + "/.well-known/openid-configuration" }, kind: .keys,
+        access: .everyone
+      ) { $0.sendDiscovery($1, $2.responder) },
+      Route(.all, ["/token", "/oauth2.googleapis.com/token"], kind: .keys, access: .everyone) {
+        $0.exchangeAssertion($1, $2.responder)
+      },
+      control(.get, "/keys") { handler, _, call in
+        Self.sendNoStore(ServiceKeys.list(handler.accounts.serviceKeys.all), call.responder)
+      },
+      control(.post, "/keys") { try $0.createKey($1, $2) },
+      control(.delete, "/keys/{name...}") { try $0.revokeKey($1, $2) },
+      control(.post, "/keys:rotate") { try $0.rotateKeys($1, $2) },
+      control(.post, "/tokens") { try $0.issueToken($1, $2) },
+    ]
   }
 
-  private static let published: [(StaticString, Call)] = [
-    ("/robot/v1/metadata/x509/securetoken@system.gserviceaccount.com", .certificates(.idToken)),
-    ("/service_accounts/v1/jwk/securetoken@system.gserviceaccount.com", .keySet(.idToken)),
-    ("/identitytoolkit/v3/relyingparty/publicKeys", .certificates(.sessionCookie)),
-    ("/v1/sessionCookiePublicKeys", .keySet(.sessionCookie)),
-    ("/.well-known/openid-configuration", .discovery),
-  ]
-
-  /// Whether a path ends with a suffix. Before it there may be one host name, and for the discovery document a
-  /// project.
-  private static func ends(_ path: UnsafeRawBufferPointer, with suffix: StaticString) -> Bool {
-    let count = path.count - suffix.utf8CodeUnitCount
-    guard (0...300).contains(count),
-      path[count...].elementsEqual(UnsafeRawBufferPointer(start: suffix.utf8Start, count: suffix.utf8CodeUnitCount))
-    else { return false }
-    return path[..<count].count { $0 == UInt8(ascii: "/") } <= 2
+  /// A list of public keys. Clients may add the host name of the service that usually has it.
+  private static func published(
+    _ path: String, _ send: @escaping @Sendable (KeysHandler, Responder) throws -> Void
+  ) -> Route<KeysHandler> {
+    Route([.get, .head], [path, "/{host}\(path)"], kind: .keys, access: .everyone) { handler, _, call in
+      try send(handler, call.responder)
+    }
   }
 
-  private static func controlCall(_ rest: UnsafeRawBufferPointer) -> Call? {
-    if rest.elementsEqual("keys".utf8) { return .serviceKeys }
-    if rest.elementsEqual("keys:rotate".utf8) { return .rotate }
-    if rest.elementsEqual("tokens".utf8) { return .idToken }
-    return rest.dropping("keys/").map { .serviceKey(String(decoding: $0, as: UTF8.self)) }
+  private static func control(
+    _ method: HTTPMethods, _ path: String, _ handle: @escaping Route<KeysHandler>.Handle
+  ) -> Route<KeysHandler> {
+    Route(method, ["/hearth/v1\(path)"], kind: .keys, access: .administrator, handle: handle)
   }
 
-  // MARK: Requests
-
-  /// Handles a request.
-  package func handle(_ call: Call, _ request: borrowing HTTPRequest, _ responder: Responder) {
-    do {
-      switch call {
-      case .certificates(let purpose): try sendKeys(of: purpose, request, responder) { $0.certificates(purpose) }
-      case .keySet(let purpose): try sendKeys(of: purpose, request, responder) { $0.jsonWebKeySet(purpose) }
-      case .discovery: try sendDiscovery(request, responder)
-      case .token: exchangeAssertion(request, responder)
-      case .serviceKeys, .serviceKey, .rotate, .idToken:
-        guard case .admin = try authenticator.caller(of: request) else {
-          throw Status(.permissionDenied, "Missing or insufficient permissions.")
-        }
-        try control(call, request, responder)
-      }
-    } catch { responder.sendError(Status(error, database: nil)) }
+  /// Responds with an error.
+  package func refuse(_ error: any Error, _ request: borrowing HTTPRequest, _ responder: Responder) {
+    guard case RouteError.wrongMethod = error else { return responder.sendError(Status(error, database: nil)) }
+    if request.target.dropping("/hearth/") != nil { return responder.sendText(404, "Not Found\n") }
+    responder.sendText(405, "Method Not Allowed\n")
   }
 
   private func sendKeys(
-    of purpose: SigningKeys.Purpose, _ request: borrowing HTTPRequest, _ responder: Responder,
-    _ text: @escaping @Sendable (SigningKeys) -> [UInt8]
+    of purpose: SigningKeys.Purpose, _ responder: Responder, _ text: @escaping @Sendable (SigningKeys) -> [UInt8]
   ) throws {
-    guard request.method == .get || request.method == .head else {
-      return responder.sendText(405, "Method Not Allowed\n")
-    }
     let keys = accounts.signingKeys
     // Verifiers cache the response, so create the first key before the first list is sent.
     guard accounts.mode == .production, keys.published(purpose).isEmpty else { return Self.send(text(keys), responder) }
@@ -117,10 +101,7 @@ package final class KeysHandler: Sendable {
     responder.sendJSON(text, cacheControl: "public, max-age=\(SigningKeys.publishedSeconds)")
   }
 
-  private func sendDiscovery(_ request: borrowing HTTPRequest, _ responder: Responder) throws {
-    guard request.method == .get || request.method == .head else {
-      return responder.sendText(405, "Method Not Allowed\n")
-    }
+  private func sendDiscovery(_ request: borrowing HTTPRequest, _ responder: Responder) {
     let origin = Self.origins(of: request).first ?? ""
     let path = "/service_accounts/v1/jwk/securetoken@system.gserviceaccount.com"
     let document = MapValue([
@@ -165,55 +146,53 @@ package final class KeysHandler: Sendable {
 
   // MARK: Administration
 
-  private func control(_ call: Call, _ request: borrowing HTTPRequest, _ responder: Responder) throws {
-    let accounts = accounts
-    let client = request.clientAddress
-    @Sendable func audit(_ kind: AccountEvent.Kind, _ detail: (inout AccountEvent) -> Void) {
-      var event = AccountEvent(kind, by: .admin, from: client)
-      detail(&event)
-      accounts.audit(event)
+  private func createKey(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
+    let body = try Self.object(request.body)
+    let (name, url) = (body.text("name") ?? "", body.text("url"))
+    guard let url = url ?? Self.origins(of: request).first else {
+      throw Status(.invalidArgument, "The body must be {\"name\": …, \"url\": …}.")
     }
-    switch (call, request.method) {
-    case (.serviceKeys, .get):
-      Self.sendNoStore(ServiceKeys.list(accounts.serviceKeys.all), responder)
-    case (.serviceKeys, .post):
-      let body = try Self.object(request.body)
-      let (name, url) = (body.text("name") ?? "", body.text("url"))
-      guard let url = url ?? Self.origins(of: request).first else {
-        throw Status(.invalidArgument, "The body must be {\"name\": …, \"url\": …}.")
+    let (accounts, client) = (accounts, request.clientAddress)
+    Self.work(call.responder) { () throws(TokenError) in
+      let file = try accounts.serviceKeys.create(name: name, url: url)
+      accounts.audit(.keyCreated, from: client) { $0.key = name }
+      return file
+    }
+  }
+
+  private func revokeKey(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
+    let name = String(decoding: call.part(0, of: request), as: UTF8.self)
+    let (accounts, client) = (accounts, request.clientAddress)
+    Self.work(call.responder) { () throws(TokenError) in
+      guard try accounts.serviceKeys.revoke(name) else { return nil }
+      accounts.audit(.keyRevoked, from: client) { $0.key = name }
+      return MapValue().json
+    }
+  }
+
+  private func rotateKeys(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
+    let immediately = request.body.isEmpty ? false : try Self.object(request.body)["immediately"] == .boolean(true)
+    let (accounts, client) = (accounts, request.clientAddress)
+    Self.work(call.responder) { () throws(TokenError) in
+      var ids: [Value] = []
+      for purpose in SigningKeys.Purpose.allCases {
+        ids.append(.string(try accounts.signingKeys.rotate(purpose, immediately: immediately).id))
       }
-      Self.work(responder) { () throws(TokenError) in
-        let file = try accounts.serviceKeys.create(name: name, url: url)
-        audit(.keyCreated) { $0.key = name }
-        return file
-      }
-    case (.serviceKey(let name), .delete):
-      Self.work(responder) { () throws(TokenError) in
-        guard try accounts.serviceKeys.revoke(name) else { return nil }
-        audit(.keyRevoked) { $0.key = name }
-        return MapValue().json
-      }
-    case (.rotate, .post):
-      let immediately = request.body.isEmpty ? false : try Self.object(request.body)["immediately"] == .boolean(true)
-      Self.work(responder) { () throws(TokenError) in
-        var ids: [Value] = []
-        for purpose in SigningKeys.Purpose.allCases {
-          ids.append(.string(try accounts.signingKeys.rotate(purpose, immediately: immediately).id))
-        }
-        audit(.keysRotated) { $0.reason = immediately ? "immediately" : nil }
-        return MapValue([("keys", .array(ids))]).json
-      }
-    case (.idToken, .post):
-      let body = try Self.object(request.body)
-      guard let user = SignedInUser(test: body, nowSeconds: accounts.nowSeconds) else {
-        throw Status(.invalidArgument, "The body must be {\"uid\": …, \"claims\": {…}}.")
-      }
-      Self.work(responder) { () throws(TokenError) in
-        let token = try accounts.mintIDToken(for: user)
-        audit(.tokenIssued) { $0.uid = user.uid }
-        return MapValue([("idToken", .string(token)), ("expiresIn", .string("\(AccountStore.idTokenSeconds)"))]).json
-      }
-    default: responder.sendText(404, "Not Found\n")
+      accounts.audit(.keysRotated, from: client) { $0.reason = immediately ? "immediately" : nil }
+      return MapValue([("keys", .array(ids))]).json
+    }
+  }
+
+  private func issueToken(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
+    let body = try Self.object(request.body)
+    guard let user = SignedInUser(test: body, nowSeconds: accounts.nowSeconds) else {
+      throw Status(.invalidArgument, "The body must be {\"uid\": …, \"claims\": {…}}.")
+    }
+    let (accounts, client) = (accounts, request.clientAddress)
+    Self.work(call.responder) { () throws(TokenError) in
+      let token = try accounts.mintIDToken(for: user)
+      accounts.audit(.tokenIssued, from: client) { $0.uid = user.uid }
+      return MapValue([("idToken", .string(token)), ("expiresIn", .string("\(AccountStore.idTokenSeconds)"))]).json
     }
   }
 
@@ -240,5 +219,14 @@ package final class KeysHandler: Sendable {
   private static func object(_ body: UnsafeRawBufferPointer) throws(Status) -> MapValue {
     guard let map = MapValue(json: body) else { throw Status(.invalidArgument, "The body must be a JSON object.") }
     return map
+  }
+}
+
+extension AccountStore {
+  /// Logs an event that an administrator caused.
+  fileprivate func audit(_ kind: AccountEvent.Kind, from client: String?, _ detail: (inout AccountEvent) -> Void) {
+    var event = AccountEvent(kind, by: .admin, from: client)
+    detail(&event)
+    audit(event)
   }
 }

@@ -1,5 +1,5 @@
-import GatewayCore
-import DatabaseService
+package import GatewayCore
+package import DatabaseService
 import Dispatch
 import Synchronization
 package import Transport
@@ -16,10 +16,10 @@ import WireFormat
 /// operations address. Connections from loopback are not trusted for this: behind a proxy on this machine every
 /// client connects from loopback. Scrapers need the separate address because they cannot renew an administrator's
 /// token.
-package final class OperationsHandler: Sendable {
-  /// The request that a path names.
-  package enum Call: Equatable { case health, readiness, metrics }
-
+package final class OperationsHandler: API {
+  package let authenticator: Authenticator
+  /// Whether every caller is trusted.
+  private let trustsEveryone: Bool
   private let operations: OperationsService
   private let metrics: MetricsReport
   /// Unauthenticated callers have their own queue, so that many of them cannot keep an operator waiting.
@@ -28,38 +28,53 @@ package final class OperationsHandler: Sendable {
   /// The last readiness sent to unauthenticated callers, which is reused for one second.
   private let lastReadiness = Mutex<(isReady: Bool, at: ContinuousClock.Instant)?>(nil)
 
-  package init(_ operations: OperationsService, metrics: MetricsReport) {
+  /// Creates a handler. With `trustsEveryone` its address must be reachable only for operators.
+  package init(
+    _ operations: OperationsService, metrics: MetricsReport, _ authenticator: Authenticator,
+    trustsEveryone: Bool = false
+  ) {
     self.operations = operations
     self.metrics = metrics
+    self.authenticator = authenticator
+    self.trustsEveryone = trustsEveryone
   }
 
-  /// Returns the request that a path names, or `nil` if the path belongs to another handler.
-  package static func call(_ path: UnsafeRawBufferPointer) -> Call? {
-    if path.elementsEqual("/healthz".utf8) { return .health }
-    if path.elementsEqual("/readyz".utf8) { return .readiness }
-    return path.elementsEqual("/metrics".utf8) ? .metrics : nil
+  package static var routes: [Route<OperationsHandler>] {
+    [
+      Route([.get, .head], ["/healthz"], kind: .operations, access: .everyone) { _, _, call in
+        send(200, plain, Array("ok\n".utf8), call.responder.exchange)
+      },
+      Route([.get, .head], ["/readyz"], kind: .operations, access: .caller) { $0.readiness($2) },
+      Route([.get, .head], ["/metrics"], kind: .operations, access: .caller) { $0.metrics($2) },
+    ]
   }
 
-  /// Handles a request. `isTrusted` decides whether its caller may see details.
-  package func handle(
-    _ call: Call, _ request: borrowing HTTPRequest, _ exchange: Exchange, isTrusted: (borrowing HTTPRequest) -> Bool
-  ) {
-    exchange.setKind(.operations)
-    guard request.method == .get || request.method == .head else {
-      return Self.send(405, Self.plain, Array("Method Not Allowed\n".utf8), exchange)
+  /// Returns the caller of a request. A caller whose credentials are not valid is unauthenticated.
+  package func authenticate(_ request: borrowing HTTPRequest, _ access: RouteAccess) -> Caller {
+    (try? authenticator.caller(of: request)) ?? .user(nil)
+  }
+
+  /// Responds that the method is not supported.
+  package func refuse(_ error: any Error, _ request: borrowing HTTPRequest, _ responder: Responder) {
+    Self.send(405, Self.plain, Array("Method Not Allowed\n".utf8), responder.exchange)
+  }
+
+  /// Whether a caller may see details.
+  private func trusts(_ caller: Caller) -> Bool { trustsEveryone || caller.isAdmin || authenticator.isForEmulator }
+
+  private func readiness(_ call: RoutedCall) {
+    let exchange = call.responder.exchange
+    guard trusts(call.caller) else { return sendReadiness(exchange) }
+    work(trusted, exchange) { [operations] in Self.readiness(operations.unready()) }
+  }
+
+  private func metrics(_ call: RoutedCall) {
+    let exchange = call.responder.exchange
+    guard trusts(call.caller) else {
+      let status = Status(.permissionDenied, "Metrics require an administrator's token, or --metrics-address.")
+      return Self.send(403, Self.json, ErrorJSON.encode(status, httpStatus: 403), exchange)
     }
-    switch call {
-    case .health: Self.send(200, Self.plain, Array("ok\n".utf8), exchange)
-    case .readiness:
-      guard isTrusted(request) else { return sendReadiness(exchange) }
-      work(trusted, exchange) { [operations] in Self.readiness(operations.unready()) }
-    case .metrics:
-      guard isTrusted(request) else {
-        let status = Status(.permissionDenied, "Metrics require an administrator's token, or --metrics-address.")
-        return Self.send(403, Self.json, ErrorJSON.encode(status, httpStatus: 403), exchange)
-      }
-      work(trusted, exchange) { [metrics] in (200, Self.metricsText, metrics.text()) }
-    }
+    work(trusted, exchange) { [metrics] in (200, Self.metricsText, metrics.text()) }
   }
 
   /// Sends the readiness to a caller who is not trusted.
@@ -161,22 +176,5 @@ private final class OperationsQueue: Sendable {
       waiting.wrappingSubtract(1, ordering: .relaxed)
     }
     return true
-  }
-}
-
-/// Serves operators on a separate address, whose callers are all trusted.
-package final class OperationsListener: RequestHandler {
-  private let operations: OperationsHandler
-
-  /// Creates a listener that responds as a gateway does to its administrators.
-  package init(_ operations: OperationsHandler) { self.operations = operations }
-
-  /// Handles a request.
-  package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
-    let path = request.target.pathAndQuery.path
-    guard let call = OperationsHandler.call(path) else {
-      return Responder(exchange, request).sendText(404, "Not Found\n")
-    }
-    operations.handle(call, request, exchange) { _ in true }
   }
 }

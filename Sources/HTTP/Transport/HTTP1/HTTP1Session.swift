@@ -28,6 +28,8 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
   private var keepsAlive = false
 
   // The request's body, if a `BodySink` receives it piece by piece.
+  /// The route that the handler found when it saw the head of the current request.
+  private var headMatch = RouteMatch()
   private var bodySink: (any BodySink)?
   private var isBodyPaused = false
   private var passedBytes = 0
@@ -166,6 +168,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
       if server.isDraining { exchange.announceShutdown() }
     } else {
       isInFlight = false
+      headMatch = exchange.match
       if parser.isBodyTooLarge { refuse(.bodyTooLarge) }
     }
   }
@@ -251,6 +254,8 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     // A handler may still hold the last exchange, which must not become another request's.
     if !isKnownUniquelyReferenced(&exchange) { exchange = Exchange(server) }
     exchange.begin(self, method)
+    exchange.match = headMatch
+    headMatch = RouteMatch()
     exchange.keepTarget(request.target)
     if server.isLogTurn() { exchange.logRequest(request.target, from: connection.socket) }
     isInFlight = true

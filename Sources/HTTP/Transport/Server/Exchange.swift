@@ -51,6 +51,8 @@ package final class Exchange: @unchecked Sendable {
   /// The kind under which the request is counted, from 1 up to but excluding `TransportCounts.kinds`. Requests that
   /// no handler classified have kind 0.
   package var kind = 0
+  /// The route of the request. The handler sets it when it first sees the request, in `openBody` or in `handle`.
+  package var match = RouteMatch()
   /// The status to count if the response's own says nothing about success, as in gRPC.
   package var countedStatus: Int?
   private var method = HTTPMethod.other
@@ -200,6 +202,7 @@ package final class Exchange: @unchecked Sendable {
     self.sink = sink
     self.method = method
     kind = 0
+    match = RouteMatch()
     countedStatus = nil
     isFailureLogged = false
     begunMicroseconds = EventLoop.microseconds()

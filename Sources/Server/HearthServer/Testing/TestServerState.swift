@@ -21,6 +21,7 @@ final class TestServerState: Sendable {
   let stores: TestStores
   let accountsStore: LMDBStore
   let local: LocalServer
+  let storage: StorageService
   private let files: TestServerFiles
   private let fileStore: LazyFileStore
   private let origin: TestOrigin
@@ -62,10 +63,10 @@ final class TestServerState: Sendable {
       accounts = try AccountStore(
         store: accountsStore, project: AccountsProject(settings.project), mode: .emulator, now: { time.clock.now() })
     } catch { throw .storage(error.description) }
+    storage = StorageService(store: fileStore, rules: fileRules, documents: service, project: settings.project)
     let gateway = HTTPGateway(
       service, accounts: accounts, identity: try configuration.accounts.toolkit(accounts),
-      files: StorageService(
-        store: fileStore, rules: fileRules, documents: service, project: settings.project),
+      files: storage,
       operations: OperationsService(counters: Self.counters, version: Server.version, unready: { [] }))
     var limits = TransportConfiguration()
     limits.targetBytesMax = 48 << 10
