@@ -114,6 +114,7 @@ let package = Package(
       ["KeyValue", "WireFormat", "DocumentModel", "Basics", "CCrypto", "CSodium", "CXCrypt"]),
     library("IdentityService", in: "Services", ["Accounts", "WireFormat", "DocumentModel", "Basics"]),
     library("Files", in: "Services", ["KeyValue", "WireFormat", "DocumentModel", "Digests", "Basics"]),
+    library("FileService", in: "Services", ["Files", "DatabaseService", "RulesEngine", "WireFormat", "DocumentModel"]),
 
     // HTTP and the APIs.
     library("Transport", in: "HTTP", ["Basics", "CUV", "CHTTPParser", "CNGHTTP2", "COpenSSL", "CZlib"]),
@@ -123,8 +124,8 @@ let package = Package(
     library(
       "FirestoreAPI", in: "API",
       [
-        "GatewayCore", "Transport", "DatabaseService", "RulesTesting", "RulesEngine", "Watch", "Files", "WireFormat",
-        "DocumentModel", "Basics",
+        "GatewayCore", "Transport", "DatabaseService", "RulesTesting", "RulesEngine", "Watch", "FileService", "Files",
+        "WireFormat", "DocumentModel", "Basics",
       ]),
     library(
       "IdentityAPI", in: "API",
@@ -132,8 +133,8 @@ let package = Package(
     library(
       "StorageAPI", in: "API",
       [
-        "GatewayCore", "Transport", "Accounts", "Files", "DatabaseService", "RulesEngine", 
-        "WireFormat", "DocumentModel", "Basics",
+        "GatewayCore", "Transport", "Accounts", "FileService", "Files", "DatabaseService", "RulesEngine", "WireFormat",
+        "DocumentModel", "Basics",
       ]),
     library(
       "OperationsAPI", in: "API",
@@ -142,12 +143,12 @@ let package = Package(
       "Gateway", in: "API",
       [
         "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "GatewayCore", "Transport", "IdentityService",
-        "Accounts", "Files", "DatabaseService", "DocumentModel",
+        "Accounts", "FileService", "DatabaseService", "DocumentModel",
       ]),
     library(
       "HearthServer", in: "Server",
       [
-        "Gateway", "GatewayCore", "StorageAPI", "OperationsAPI", "Transport", "IdentityService", "Accounts", "Files",
+        "Gateway", "GatewayCore", "OperationsAPI", "Transport", "IdentityService", "Accounts", "FileService", "Files",
         "DatabaseService", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue", "FixtureTree", "WireFormat",
         "DocumentModel",
       ]),
@@ -213,6 +214,12 @@ let package = Package(
     tests(
       "IdentityServiceTests",
       ["IdentityService", "Accounts", "LMDBEngine", "KeyValue", "DocumentModel", "TestSupport"]),
+    tests(
+      "FileServiceTests",
+      [
+        "FileService", "Files", "DatabaseService", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue",
+        "WireFormat", "DocumentModel", "TestSupport",
+      ]),
     tests("FilesTests", ["Files", "Basics", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "RulesEngineTests", ["RulesEngine", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "TestSupport"]),
@@ -223,7 +230,7 @@ let package = Package(
       "GatewayTests",
       [
         "HearthServer", "Gateway", "GatewayCore", "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI",
-        "Accounts", "Files", "Transport", "CNGHTTP2", "DatabaseService", "Watch",
+        "Accounts", "FileService", "Files", "Transport", "CNGHTTP2", "DatabaseService", "Watch",
         "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "Basics", "TestSupport",
       ]),
     tests(

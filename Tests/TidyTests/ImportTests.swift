@@ -17,7 +17,7 @@ import Testing
     ["QueryEngine"],
     ["Watch"],
     ["DatabaseService"],
-    ["GatewayCore"],
+    ["FileService", "GatewayCore"],
     ["FirestoreAPI", "IdentityAPI", "OperationsAPI", "StorageAPI"],
     ["Gateway"],
     ["HearthServer"],
@@ -41,7 +41,8 @@ import Testing
     ],
     // Only the server and tools that measure or fuzz it use sockets.
     "Transport": [
-      "GatewayCore", "FirestoreAPI", "IdentityAPI", "OperationsAPI", "StorageAPI", "Gateway", "HearthServer", "HearthCLI", "Benchmarks",
+      "GatewayCore", "FirestoreAPI", "IdentityAPI", "OperationsAPI", "StorageAPI", "Gateway", "HearthServer",
+      "HearthCLI", "Benchmarks",
       "Fuzzers",
     ],
     // Each C library has one Swift module that wraps it.
