@@ -26,7 +26,7 @@ final class TestStorage {
     let registry = DatabaseRegistry(clock: Clock { [time] in time.now }, idleSeconds: nil) {
       (_) throws(StorageError) in store
     }
-    database = FirestoreService(databases: registry, defaultAccess: .nobody)
+    database = FirestoreService(databases: registry, mode: .production)
     var configuration = FileStore.Configuration { [time] in time.now }
     configuration.makesBuckets = true
     configuration.wasCommitted = { (_, number) throws(FilesError) in

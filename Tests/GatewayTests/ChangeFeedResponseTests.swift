@@ -58,7 +58,7 @@ import WireFormat
 
     var isAdmitted: Bool { source.state.withLock { $0.isAdmitted } }
 
-    func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> ChangeFeedProgress {
+    func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> BodyProgress {
       let (texts, failure, isEndless, isEnded) = source.state.withLock { state in
         (state.texts, state.failure, state.isEndless, state.isEnded)
       }
@@ -72,7 +72,7 @@ import WireFormat
         }
       }
       if let failure { throw failure }
-      if isEnded { return .ended }
+      if isEnded { return .finished }
       source.state.withLock { $0.wakes[number] = wake }
       return .waiting
     }

@@ -23,8 +23,8 @@ import WireFormat
 
     deinit { onEnd() }
 
-    func produce(_ emit: (ResponseMessage) throws -> Bool) throws -> Bool {
-      while !isSilent, try emit(ResponseMessage(readTime: Timestamp(uncheckedMicroseconds: 1))) {}
+    func produce(_ emit: (RunQueryResponse) throws -> Bool) throws -> Bool {
+      while !isSilent, try emit(RunQueryResponse(readTime: Timestamp(uncheckedMicroseconds: 1))) {}
       return false
     }
   }
@@ -44,7 +44,7 @@ import WireFormat
         let producer = Endless(isSilent: request.target.elementsEqual("/silence".utf8)) { over.signal() }
         do {
           guard let database = DatabaseID(project: "p") else { return }
-          try call.send(producer, .query, mask: nil, in: database)
+          try call.send(producer, in: database)
         } catch { call.fail(error) }
       case "/slices":
         let work = Endless(isSilent: true) { over.signal() }
@@ -52,7 +52,7 @@ import WireFormat
       case "/never":
         exchange.onClose { over.signal() }
         forgotten.withLock { $0.append(call.bound) }
-      default: call.sendEmpty()
+      default: call.send(EmptyMessage())
       }
       call.watchDeadline()
     }

@@ -4,6 +4,7 @@ import DocumentStore
 import Foundation
 import HearthServer
 import Testing
+import WireFormat
 
 /// Queries without an index are rejected as in production if indexes are required, and the server suggests an index
 /// file for the queries it has seen.
@@ -217,7 +218,7 @@ import Testing
     let server = try Server(configuration)
     defer { server.stop() }
     let id = try #require(DatabaseID(project: "p"))
-    let database = try #require(try server.service.databases.database(id))
+    let database = try #require(try server.registry.database(id))
     _ = try database.load(ImportFiles([documents], database: id)) { _ in }
 
     var query = Query(collectionID: "c")

@@ -46,7 +46,7 @@ import Testing
     let message =
       "The database other does not exist for project p. "
       + "In production hearth serves the (default) database of the project that --project names."
-    #expect(throws: Status(.notFound, message)) { try server.server.service.database(id) }
+    #expect(throws: Status(.notFound, message)) { try server.server.service.access(to: id, as: .admin) }
   }
 
   @Test func otherSystemErrorsAreInternal() {

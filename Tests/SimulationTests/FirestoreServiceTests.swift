@@ -10,16 +10,17 @@ import WireFormat
 /// The service's handling of time and of large pages, with a clock controlled by the test.
 @Suite struct FirestoreServiceTests {
   private let time = SteppedTime()
+  private let databases: DatabaseRegistry
   private let service: FirestoreService
   private let id: DatabaseID
 
   init() throws {
     id = try #require(DatabaseID(project: "p"))
     let store = try LMDBStore.open(.inMemory(mapBytes: 1 << 30))
-    let registry = DatabaseRegistry(
+    databases = DatabaseRegistry(
       retention: Retention(historySeconds: 300), clock: Clock { [time] in time.now }, idleSeconds: nil
     ) { (_) throws(StorageError) in store }
-    service = FirestoreService(databases: registry, defaultAccess: .everybody)
+    service = FirestoreService(databases: databases, mode: .emulator)
   }
 
   @discardableResult
@@ -32,7 +33,7 @@ import WireFormat
 
   private func trim() throws {
     for _ in 0..<3 {
-      service.databases.maintain()
+      databases.maintain()
       try commit()
     }
   }

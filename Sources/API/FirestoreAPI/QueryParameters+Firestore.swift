@@ -1,6 +1,5 @@
 import DatabaseService
 import DocumentModel
-import DocumentStore
 import GatewayCore
 import WireFormat
 

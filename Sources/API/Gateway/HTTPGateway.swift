@@ -1,9 +1,11 @@
 package import Accounts
 package import DatabaseService
 package import FileService
+import DocumentModel
 import FirestoreAPI
 package import GatewayCore
-package import IdentityAPI
+import IdentityAPI
+package import IdentityService
 package import OperationsAPI
 import StorageAPI
 package import Transport
@@ -16,7 +18,6 @@ package final class HTTPGateway: RequestHandler {
 
   private let dispatcher: RequestDispatcher
   private let verifier: any TokenVerifier
-  private let identity: IdentityHandler
   /// Serves operators on a separate address, whose callers are all trusted.
   package let operations: RequestDispatcher
 
@@ -24,29 +25,26 @@ package final class HTTPGateway: RequestHandler {
   ///
   /// - Parameter usesTLS: whether clients reach the server by `https`.
   package init(
-    _ service: FirestoreService, accounts: AccountStore, identity: IdentityToolkit, files: StorageService? = nil,
+    _ service: FirestoreService, accounts: AccountStore, identity: AccountsService, files: StorageService? = nil,
     usesTLS: Bool = false,
     operations: OperationsService
   ) {
-    verifier =
-      switch accounts.mode {
-      case .emulator: EmulatorTokens(accounts)
-      case .production: AccountTokens(accounts)
-      }
-    let authenticator = Authenticator(verifier: verifier, isForEmulator: service.defaultAccess == .everybody)
+    verifier = accounts.mode.acceptsUnsignedTokens ? EmulatorTokens(accounts) : AccountTokens(accounts)
+    let authenticator = Authenticator(verifier: verifier, isForEmulator: service.mode.admitsCallersWithoutRules)
     let rest = RESTHandler(service, authenticator)
     let channels = WebChannelHandler(service, authenticator)
     let metrics = MetricsReport(operations, service) { channels.openChannels }
-    self.identity = IdentityHandler(identity, authenticator)
-    let storage = files.map { StorageContext($0, usesTLS: usesTLS) }
+    let storage = files.map {
+      StorageContext($0, usesTLS: usesTLS, trustsMissingCredentials: service.mode.trustsMissingCredentials)
+    }
     self.operations = RequestDispatcher(
-      OperationsHandler(operations, metrics: metrics, authenticator, trustsEveryone: true).endpoints)
+      OperationsHandler(operations, metrics: metrics, service, authenticator, trustsEveryone: true).endpoints)
     dispatcher = RequestDispatcher(
       ChangeFeedHandler(rest).endpoints + rest.endpoints + GRPCHandler(service, authenticator).endpoints
         + channels.endpoints + AdminHandler(service, authenticator).endpoints
         + EmulatorHandler(service, authenticator, files: files).endpoints
-        + KeysHandler(accounts, authenticator).endpoints
-        + OperationsHandler(operations, metrics: metrics, authenticator).endpoints
+        + KeysHandler(accounts, authenticator).endpoints + IdentityHandler(identity, authenticator).endpoints
+        + OperationsHandler(operations, metrics: metrics, service, authenticator).endpoints
         + RootHandler(authenticator).endpoints
         + (storage.map { Self.endpoints($0, authenticator, accounts.serviceKeys) } ?? []))
   }
@@ -68,13 +66,6 @@ package final class HTTPGateway: RequestHandler {
 
   /// Handles a request. Responds at once or later, on the loop of the connection.
   package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
-    let (path, parameters) = request.target.pathAndQuery
-    if request.method != .options {
-      if let route = IdentityRoute.find(path) {
-        exchange.setKind(route.isSignIn ? .signIn : .accounts)
-        return identity.handle(route, parameters, request, Responder(exchange, request))
-      }
-    }
     dispatcher.handle(request, exchange)
   }
 

@@ -45,6 +45,7 @@ package enum ErrorJSON {
     return encode(Status(code, message), httpStatus: httpStatus)
   }
 
+  /// The HTTP status of a code.
   package static func httpStatus(_ code: Status.Code) -> Int {
     switch code {
     case .cancelled: 499

@@ -1,4 +1,5 @@
 package import DatabaseService
+import DocumentModel
 import Transport
 import WireFormat
 
@@ -84,6 +85,7 @@ package struct QueryParameters {
     return value != "false" && value != "0"
   }
 
+  /// The error for a value that a parameter cannot have.
   package static func invalid(_ name: StaticString, _ type: String, _ text: String) -> Status {
     Status(.invalidArgument, "Invalid value at '\(name)' (\(type)), \"\(text)\"")
   }

@@ -1,3 +1,4 @@
+import Basics
 package import DatabaseService
 package import Transport
 
@@ -13,6 +14,7 @@ package struct Responder: Sendable {
   package var exposedHeaders: StaticString =
     "ETag, X-HTTP-Session-Id, X-Client-Wire-Protocol, X-HTTP-Initial-Response"
 
+  /// Creates a responder for a request.
   package init(_ exchange: Exchange, _ request: borrowing HTTPRequest) {
     self.exchange = exchange
     origin = request.header("origin").map { String(decoding: $0, as: UTF8.self) }
@@ -24,6 +26,18 @@ package struct Responder: Sendable {
       work()
     } else {
       exchange.loop.execute(work)
+    }
+  }
+
+  private static let workers = BoundedWorkers(
+    "administration", threads: WorkerLimits.administrationThreadsMax,
+    unfinishedMax: WorkerLimits.administrationUnfinishedMax)
+
+  /// Runs work of an administrator's request that is too long for the loop on another thread, which must respond
+  /// through ``onLoop(_:)``. Responds with RESOURCE_EXHAUSTED if too many such requests are unfinished.
+  package func work(_ body: @escaping @Sendable () -> Void) {
+    if !Self.workers.run(body) {
+      sendError(Status(.resourceExhausted, "The server is busy with other requests. Try again in a moment."))
     }
   }
 

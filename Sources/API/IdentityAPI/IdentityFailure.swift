@@ -58,36 +58,23 @@ struct IdentityFailure {
   /// The response body.
   var json: [UInt8] {
     var json = JSONWriter(.pretty)
-    json.beginObject()
-    json.key("error")
-    json.beginObject()
-    json.key("code")
-    json.number(httpStatus)
-    json.key("message")
-    json.string(message)
-    json.key("errors")
-    json.beginArray()
-    json.beginObject()
-    json.key("message")
-    json.string(needsLogin ? "Login Required." : message)
-    json.key("domain")
-    json.string("global")
-    json.key("reason")
-    json.string(reason.description)
-    if needsLogin {
-      json.key("location")
-      json.string("Authorization")
-      json.key("locationType")
-      json.string("header")
+    json.object { json in
+      json.object("error") { json in
+        json.number("code", httpStatus)
+        json.text("message", message)
+        json.array("errors", [needsLogin ? "Login Required." : message]) { message, json in
+          json.object { json in
+            json.text("message", message)
+            json.text("domain", "global")
+            json.text("reason", reason.description)
+            guard needsLogin else { return }
+            json.text("location", "Authorization")
+            json.text("locationType", "header")
+          }
+        }
+        if let status { json.text("status", status.description) }
+      }
     }
-    json.endObject()
-    json.endArray()
-    if let status {
-      json.key("status")
-      json.string(status.description)
-    }
-    json.endObject()
-    json.endObject()
     return json.bytes
   }
 }

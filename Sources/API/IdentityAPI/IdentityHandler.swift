@@ -1,6 +1,8 @@
-package import GatewayCore
 import Accounts
-import DatabaseService
+package import DatabaseService
+import DocumentModel
+package import GatewayCore
+package import IdentityService
 package import Transport
 import WireFormat
 
@@ -10,161 +12,116 @@ import WireFormat
 /// A request of an end user contains an API key, which may be any non-empty text, and identifies the user by an ID
 /// token in its body. A request of an administrator contains a bearer token. The event loop only parses requests:
 /// account operations wait for the disk and password hashing for the processor, so they run on queues.
-package final class IdentityHandler: Sendable {
-  private let toolkit: IdentityToolkit
-  private let authenticator: Authenticator
+package final class IdentityHandler: API {
+  package let authenticator: Authenticator
+  private let service: AccountsService
 
   /// The largest body of an end user's request, in bytes.
   static let userBytesMax = 256 << 10
   /// The largest body of an administrator's request, in bytes.
   static let adminBytesMax = 32 << 20
 
-  package init(_ toolkit: IdentityToolkit, _ authenticator: Authenticator) {
-    self.toolkit = toolkit
+  /// Creates a handler for the accounts of a service.
+  package init(_ service: AccountsService, _ authenticator: Authenticator) {
+    self.service = service
     self.authenticator = authenticator
   }
 
-  /// Handles a request for a path that ``IdentityRoute`` knows.
-  package func handle(
-    _ route: IdentityRoute, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ responder: Responder
-  ) {
-    do {
-      guard Self.methods(of: route.call).contains(where: { $0 == request.method }) else {
-        throw AccountError(.notFound)
-      }
-      let parameters = try QueryParameters(query)
-      let isAdmin = try admit(route, parameters, request)
-      let bytesMax = isAdmin ? Self.adminBytesMax : Self.userBytesMax
-      guard request.body.count <= bytesMax else { return responder.sendTooLarge(bytesMax: bytesMax) }
-      let fields = try Self.fields(of: request)
-      try check(route, fields, isAdmin: isAdmin)
-      let call = IdentityRequest(
-        toolkit: toolkit, isAdmin: isAdmin, fields: fields, parameters: parameters,
-        isRead: request.method == .get || request.method == .head, isDelete: request.method == .delete,
-        address: request.clientAddress, origin: Self.origin(of: request))
-      let isTaken = queue(for: route.call, fields).run {
-        let outcome = Result { try call.run(route.call) }
-        responder.onLoop { Self.send(outcome, responder) }
-      }
-      guard isTaken else {
-        throw AccountError(.tooManyAttempts, "The server is busy with other sign-ins. Try again in a moment.")
-      }
-    } catch {
-      Self.send(.failure(error), responder)
-    }
-  }
-
-  // MARK: Authorization
-
-  /// Authorizes the caller. Returns whether it is an administrator.
+  /// Returns the caller of a request (auth-api.md, section 2).
   ///
-  /// - Throws: `AccountError` if the caller may not make the request at all (auth-api.md, section 2).
-  private func admit(
-    _ route: IdentityRoute, _ parameters: QueryParameters, _ request: borrowing HTTPRequest
-  ) throws -> Bool {
+  /// - Throws: `AccountError` if the caller may not make the request at all, or `Status` if the query is malformed.
+  package func authenticate(_ request: borrowing HTTPRequest, _ access: RouteAccess) throws -> Caller {
+    let parameters = try QueryParameters(request.target.pathAndQuery.query)
+    var caller = Caller.user(nil)
     if let header = request.header("authorization"), Authenticator.isBearer(header) {
-      do throws(Status) {
-        if case .admin = try authenticator.caller(of: request) { return true }
-      } catch {
+      do throws(Status) { caller = try authenticator.caller(of: request) } catch {
         throw AccountError(.unauthenticated, error.message)
       }
-      throw AccountError(.unauthenticated, "The token belongs to a user. This request needs an administrator's token.")
+      guard caller.isAdmin else {
+        throw AccountError(
+          .unauthenticated, "The token belongs to a user. This request needs an administrator's token.")
+      }
     }
-    if route.isEmulatorOnly {
-      guard toolkit.accounts.mode == .emulator else { throw AccountError(.permissionDenied) }
-      return false
+    switch access {
+    case .everyone: break
+    case .emulator: guard authenticator.isForEmulator else { throw AccountError(.permissionDenied) }
+    case .administratorOrEmulator:
+      guard caller.isAdmin || authenticator.isForEmulator else { throw AccountError(.permissionDenied) }
+    case .administrator: guard caller.isAdmin else { throw AccountError(.unauthenticated) }
+    case .caller:
+      let header = request.header("x-goog-api-key")
+      guard caller.isAdmin || parameters.value("key")?.isEmpty == false || header?.isEmpty == false else {
+        throw AccountError(.permissionDenied, "The request is missing a valid API key.")
+      }
     }
-    guard !route.isForAdmins else { throw AccountError(.unauthenticated) }
-    let header = request.header("x-goog-api-key")
-    guard parameters.value("key")?.isEmpty == false || header?.isEmpty == false else {
-      throw AccountError(.permissionDenied, "The request is missing a valid API key.")
-    }
-    return false
+    return caller
   }
 
-  private func check(_ route: IdentityRoute, _ fields: AccountsJSON, isAdmin: Bool) throws {
-    // Administrators may read the codes that were sent in every mode. The other emulator routes are only for tests.
-    if toolkit.accounts.mode == .production, [.emulatorAccounts, .emulatorAction].contains(route.call) {
-      throw AccountError(.permissionDenied)
+  /// Makes a call on one of the service's queues, and responds.
+  ///
+  /// - Parameter namesProject: whether the first captured part of the path is a project.
+  func handle(
+    _ call: IdentityCall, _ request: borrowing HTTPRequest, _ routed: RoutedCall, namesProject: Bool
+  ) throws {
+    let (responder, isAdmin) = (routed.responder, routed.caller.isAdmin)
+    let bytesMax = isAdmin ? Self.adminBytesMax : Self.userBytesMax
+    guard request.body.count <= bytesMax else { return responder.sendTooLarge(bytesMax: bytesMax) }
+    let fields = try IdentityRequest(request)
+    try check(project: namesProject ? routed.part(0, of: request) : nil, fields, isAdmin: isAdmin)
+    let caller = caller(of: fields, isAdmin: isAdmin, request.clientAddress)
+    let service = service
+    let isTaken = service.submit(call.workload(of: fields)) {
+      let outcome = Result { try call.respond(to: fields, service, caller) }
+      responder.onLoop { Self.send(outcome, responder) }
     }
+    guard isTaken else {
+      throw AccountError(.tooManyAttempts, "The server is busy with other sign-ins. Try again in a moment.")
+    }
+  }
+
+  /// Checks that a request is for the project of this server. An emulator has one set of users for all projects that
+  /// a test suite names.
+  private func check(project part: UnsafeRawBufferPointer?, _ fields: IdentityRequest, isAdmin: Bool) throws {
     let target = fields["targetProjectId"]?.text
     if !isAdmin, target != nil {
       throw AccountError(
         .insufficientPermission, "Only authenticated requests can specify target_project_id.")
     }
-    // An emulator has one set of users for all projects that a test suite names.
-    guard toolkit.accounts.mode == .production, let project = route.project ?? target else { return }
-    guard project.utf8.elementsEqual(toolkit.accounts.project.id.utf8) else {
-      throw AccountError(.permissionDenied, "This server serves only project \(toolkit.accounts.project.id).")
+    let named = part.map { part in (try? RoutedCall.decoded(part)) ?? String(decoding: part, as: UTF8.self) }
+    guard service.accounts.mode == .production, let project = named ?? target else { return }
+    guard project.utf8.elementsEqual(service.accounts.project.id.utf8) else {
+      throw AccountError(.permissionDenied, "This server serves only project \(service.accounts.project.id).")
     }
   }
 
-  /// The origin that the client uses for the server, from the header `Host`.
-  private static func origin(of request: borrowing HTTPRequest) -> String {
-    let host = request.header("host").map { Array($0) } ?? []
-    let isName =
-      !host.isEmpty && host.count <= 255
-      && host.allSatisfy { byte in
-        (0x30...0x3A).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-          || [0x2D, 0x2E, 0x5B, 0x5D, 0x5F].contains(byte)
-      }
-    return "http://\(isName ? String(decoding: host, as: UTF8.self) : "localhost")"
-  }
-
-  // MARK: Requests
-
-  private static func methods(of call: IdentityRoute.Call) -> [HTTPMethod] {
-    switch call {
-    case .batchGet, .projectConfig: [.get, .post]
-    case .recaptchaParams, .recaptchaConfig, .passwordPolicy, .emulatorOobCodes, .emulatorVerificationCodes,
-      .emulatorAction:
-      [.get]
-    case .config, .emulatorConfig: [.get, .patch]
-    case .emulatorAccounts: [.delete]
-    case .unimplemented: [.get, .head, .post, .put, .patch, .delete]
-    default: [.post]
-    }
-  }
-
-  /// Parses the fields of a body: JSON or a form. A body that begins with `{` is JSON regardless of its content
-  /// type.
-  private static func fields(of request: borrowing HTTPRequest) throws -> AccountsJSON {
-    let body = request.body
-    guard let first = body.first(where: { $0 > 0x20 }) else { return .object([]) }
-    let isForm =
-      request.header("content-type").map {
-        $0.starts(with: "application/x-www-form-urlencoded".utf8)
-      } ?? false
-    guard first != UInt8(ascii: "{"), isForm else {
-      let tree = try AccountsJSON(parsing: Array(body))
-      guard tree.members != nil else { throw WireError.invalidJSON("Root element must be a message.") }
-      return tree
-    }
-    let parameters = try QueryParameters(body)
-    return .object(parameters.all.map { AccountsJSON.Member(name: $0.name, value: .string($0.value)) })
-  }
-
-  private func queue(for call: IdentityRoute.Call, _ fields: AccountsJSON) -> BoundedQueue {
-    switch call {
-    case .batchCreate, .batchDelete, .batchGet, .query: toolkit.batchQueue
-    case .signInWithPassword: toolkit.passwordQueue
-    case .signUp, .update: fields["password"] == nil ? toolkit.callQueue : toolkit.passwordQueue
-    case .resetPassword: fields["newPassword"] == nil ? toolkit.callQueue : toolkit.passwordQueue
-    case .emulatorAction: toolkit.passwordQueue
-    default: toolkit.callQueue
+  /// The caller of a request. Links in emails open the configured page, or the page that this server has for tests.
+  private func caller(of request: IdentityRequest, isAdmin: Bool, _ address: String?) -> AccountsCaller {
+    let page = service.options.actionURL ?? "http://\(request.host)/emulator/action"
+    let key = request.parameters.value("key") ?? "fake-api-key"
+    return AccountsCaller(isAdmin ? .admin : .user, address: address) { kind, code, continueURL in
+      var link = "\(page)\(page.contains("?") ? "&" : "?")mode=\(kind.mode)&lang=en&oobCode=\(code)"
+      link += "&apiKey=\(PercentEncoding.encode(key.utf8))"
+      if let continueURL { link += "&continueUrl=\(PercentEncoding.encode(continueURL.utf8))" }
+      return link
     }
   }
 
   // MARK: Responses
 
-  private static func send(_ outcome: Result<IdentityRequest.Response, any Error>, _ responder: Responder) {
+  /// Responds with an error, in the form of the Identity Toolkit API.
+  package func refuse(_ error: any Error, _ request: borrowing HTTPRequest, _ responder: Responder) {
+    if case RouteError.wrongMethod = error { return Self.send(.failure(AccountError(.notFound)), responder) }
+    Self.send(.failure(error), responder)
+  }
+
+  private static func send(_ outcome: Result<IdentityCall.Response, any Error>, _ responder: Responder) {
     switch outcome {
     case .success(let response):
       if let location = response.location {
-        responder.sendRedirect(to: location, status: response.status)
+        responder.sendRedirect(to: location, status: 303)
       } else {
         // The body contains tokens and personal data, which no cache may store.
-        responder.sendJSON(response.body, status: response.status, cacheControl: "no-store")
+        responder.sendJSON(response.body, cacheControl: "no-store")
       }
     case .failure(let error):
       let failure = IdentityFailure(error)

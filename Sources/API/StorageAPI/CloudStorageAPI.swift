@@ -93,7 +93,7 @@ package final class CloudStorageAPI: API {
         throw StorageErrorResponse(status: 403, message: "Missing admin credentials.", reason: "authError")
       }
       if access != .caller {
-        guard authenticator.isForEmulator else {
+        guard context.trustsMissingCredentials else {
           throw StorageErrorResponse(status: 401, message: "Login Required.", reason: "authError")
         }
         caller = .admin

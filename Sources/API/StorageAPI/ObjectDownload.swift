@@ -73,7 +73,7 @@ struct ObjectDownload: Sendable {
     let object = found.object
     // After the head was sent, damage can only abort the response. Check the gzip header first, to respond with an
     // error.
-    storageRequest.work { () throws(FilesError) in
+    storageRequest.work(always: true) { () throws(FilesError) in
       if DecodedBody.canBegin(found.descriptor, count: object.content.size) { return }
       found.close()
       throw .undecodable

@@ -1,5 +1,4 @@
 import DocumentModel
-import DocumentStore
 import FileService
 import Files
 import WireFormat

@@ -1,5 +1,6 @@
 import GatewayCore
 import Accounts
+import Basics
 import DocumentModel
 import Files
 import Transport

@@ -1,6 +1,6 @@
+import Basics
 import DatabaseService
-import Dispatch
-import DocumentStore
+import DocumentModel
 import FileService
 import Files
 import GatewayCore
@@ -24,20 +24,27 @@ struct StorageRequest: Sendable {
 
   // MARK: - Work that waits for a disk
 
-  private static let workers = DispatchQueue(label: "hearth.files", qos: .userInitiated, attributes: .concurrent)
+  private static let workers = BoundedWorkers(
+    "files", threads: WorkerLimits.filesThreadsMax, unfinishedMax: WorkerLimits.filesUnfinishedMax)
 
-  /// Runs work that may wait for the disk on a worker, then `send` with its result, or `fail`, on the loop.
+  /// Runs work that may wait for the disk on a worker, then `send` with its result, or `fail`, on the loop. Responds
+  /// with 503 if too many requests wait already, unless `always`, for work that must close an open file.
   func work<Result: Sendable>(
-    _ body: @escaping @Sendable () throws(FilesError) -> Result,
+    always: Bool = false, _ body: @escaping @Sendable () throws(FilesError) -> Result,
     then send: @escaping @Sendable (Result) -> Void
   ) {
-    Self.workers.async {
+    let job: BoundedWorkers.Job = {
       do throws(FilesError) {
         let result = try body()
         responder.onLoop { send(result) }
       } catch {
         responder.onLoop { [error] in fail(error) }
       }
+    }
+    if always {
+      Self.workers.runAlways(job)
+    } else if !Self.workers.run(job) {
+      fail(StorageErrorResponse(status: 503, message: "The server is busy. Try again later.", reason: "backendError"))
     }
   }
 
@@ -104,7 +111,10 @@ struct StorageRequest: Sendable {
 
   /// Responds with an error.
   func fail(_ error: FilesError, headers: (inout HeaderWriter) -> Void = { _ in }) {
-    let response = StorageErrorResponse(error, api)
+    fail(StorageErrorResponse(error, api), headers: headers)
+  }
+
+  private func fail(_ response: StorageErrorResponse, headers: (inout HeaderWriter) -> Void = { _ in }) {
     if response.fault != nil { responder.onLoop { response.logFault(to: responder.exchange) } }
     if response.status == 304 { return sendEmpty(304, headers: headers) }
     if api == .cloud, parameters.value("alt") == "media" {

@@ -1,4 +1,4 @@
-import Dispatch
+import Basics
 import FileService
 import Files
 import Synchronization
@@ -47,7 +47,8 @@ final class UploadBody: BodySink {
   private let exchange: Exchange
   private let respond: Respond
   private let limits: Limits
-  private let queue = DispatchQueue(label: "hearth.upload", qos: .userInitiated)
+  private static let workers = BoundedWorkers("uploads", threads: WorkerLimits.uploadsThreadsMax)
+  private let queue = WorkerLane(on: workers)
   /// The upload, or `nil` until the head of a multipart body was authorized.
   private var upload: Upload?
   private var multipart: (reader: MultipartReader, begin: Begin)?
@@ -96,10 +97,10 @@ final class UploadBody: BodySink {
   private func open(_ upload: Upload) {
     self.upload = upload
     let queue = queue
-    queue.async { upload.open() }
+    queue.run { upload.open() }
     exchange.onClose { [weak self] in
       self?.isOver = true
-      queue.async { upload.interrupt() }
+      queue.run { upload.interrupt() }
     }
   }
 
@@ -143,7 +144,7 @@ final class UploadBody: BodySink {
     isOver = true
     guard let upload else { return }
     let (respond, loop) = (respond, exchange.loop)
-    queue.async {
+    queue.run {
       let result: Result<UploadResult, FilesError>
       do throws(FilesError) {
         guard let finished = try upload.finish() else { return }
@@ -174,7 +175,7 @@ final class UploadBody: BodySink {
       exchange.pauseBody()
     }
     let bound = LoopBound(self, to: exchange.loop)
-    queue.async {
+    queue.run {
       upload.append(bytes)
       Self.heldBytes.subtract(bytes.count, ordering: .relaxed)
       let error = upload.error
@@ -198,7 +199,7 @@ final class UploadBody: BodySink {
     guard !isOver else { return }
     isOver = true
     refusal = (error, 0)
-    if let upload { queue.async { upload.interrupt() } }
+    if let upload { queue.run { upload.interrupt() } }
     Self.heldBytes.subtract(piece.count, ordering: .relaxed)
     piece = []
     multipart = nil

@@ -1,3 +1,4 @@
+import Basics
 import FileService
 import Files
 import Foundation

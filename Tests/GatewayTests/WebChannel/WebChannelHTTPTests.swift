@@ -54,7 +54,7 @@ import Testing
       if text == "echo" { script.state.withLock { $0.say.append(#""echo""#) } }
     }
 
-    func pull(_ emit: (UnsafeRawBufferPointer) -> Bool) throws -> ChannelStreamProgress {
+    func pull(_ emit: (UnsafeRawBufferPointer) -> Bool) throws -> BodyProgress {
       while let next = script.state.withLock({ $0.say.first }) {
         script.state.withLock { _ = $0.say.removeFirst() }
         guard Array(next.utf8).withUnsafeBytes({ emit($0) }) else { return .more }
@@ -98,7 +98,7 @@ import Testing
       handler = WebChannelHandler(Authenticator(verifier: Verifier()), channels: table) { _, caller, wake in
         let name =
           switch caller {
-          case .admin: "admin"
+          case .administrator: "admin"
           case .user: "user"
           }
         script.state.withLock { state in

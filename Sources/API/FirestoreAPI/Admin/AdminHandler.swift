@@ -1,8 +1,6 @@
 package import GatewayCore
 package import DatabaseService
 import DocumentModel
-import DocumentStore
-import QueryEngine
 import Transport
 import WireFormat
 
@@ -24,6 +22,7 @@ package final class AdminHandler: API {
     self.authenticator = authenticator
   }
 
+  /// The requests that the API handles.
   package static var routes: [Route<AdminHandler>] {
     let group = "/v1/projects/{project}/databases/{database}/collectionGroups/{collection}"
     let beta = "/v1beta1/projects/{project}/databases/{database}/collectionGroups/{collection}"
@@ -96,7 +95,7 @@ extension JSONWriter {
       }
     append(
       name: "\(database.name)/collectionGroups/\(definition.collectionID)/indexes/\(index.number)", definition.scope,
-      definition.completeFields, state: state)
+      index.completeFields, state: state)
   }
 
   /// Appends a Field.

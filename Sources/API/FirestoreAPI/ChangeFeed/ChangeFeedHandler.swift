@@ -16,6 +16,7 @@ package final class ChangeFeedHandler: API {
     authenticator = rest.authenticator
   }
 
+  /// The requests that the API handles.
   package static var routes: [Route<ChangeFeedHandler>] {
     let path = "{path...}:listen"
     return [

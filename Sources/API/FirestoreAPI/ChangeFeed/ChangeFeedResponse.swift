@@ -8,20 +8,11 @@ protocol ChangeFeedProducer: AnyObject {
   /// Whether the caller is certainly authorized for the feed. An error before that becomes a response with its own
   /// status.
   var isAdmitted: Bool { get }
-  /// Writes events until about `bytesMax` bytes wait in `writer`, or no event is available.
-  func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> ChangeFeedProgress
+  /// Writes events until about `bytesMax` bytes wait in `writer`, or no event is available. After
+  /// ``BodyProgress/waiting`` the producer wakes the feed.
+  func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> BodyProgress
   /// Releases its resources. It is not used afterwards.
   func end()
-}
-
-/// The progress of a ``ChangeFeedProducer``.
-enum ChangeFeedProgress {
-  /// More events may be available.
-  case more
-  /// No event is available until the producer wakes the feed.
-  case waiting
-  /// The last event was written.
-  case ended
 }
 
 /// A feed as the response to a request. It starts after the caller was authorized and then runs as fast as the
@@ -63,7 +54,7 @@ final class ChangeFeedResponse: BodySource {
 
   /// Starts a feed as the response to a request. Call it on the loop's thread.
   ///
-  /// - Parameter open: creates the producer. After ``ChangeFeedProgress/waiting`` the producer calls `wake`, on any
+  /// - Parameter open: creates the producer. After ``BodyProgress/waiting`` the producer calls `wake`, on any
   ///   thread, if an event is available.
   /// - Throws: the errors of `open`.
   static func start(
@@ -86,7 +77,7 @@ final class ChangeFeedResponse: BodySource {
     var feed: ChangeFeedResponse?
   }
 
-  // MARK: - DefaultAccess
+  // MARK: - Admission
 
   /// Continues, because an event may be available.
   private func advance() {
@@ -100,8 +91,8 @@ final class ChangeFeedResponse: BodySource {
   private func admit() {
     do {
       let progress = try producer.produce(into: &writer, bytesMax: Exchange.sliceBytes)
-      if producer.isAdmitted || progress == .ended {
-        begin(isWhole: progress == .ended)
+      if producer.isAdmitted || progress == .finished {
+        begin(isWhole: progress == .finished)
       } else if progress == .more {
         LoopBound(self, to: exchange.loop).later { $0.advance() }
       }
@@ -147,7 +138,7 @@ final class ChangeFeedResponse: BodySource {
       switch try producer.produce(into: &writer, bytesMax: sentBytes + Exchange.sliceBytes) {
       case .more: return .more
       case .waiting: return .waiting
-      case .ended: return finish()
+      case .finished, .failed: return finish()
       }
     } catch {
       let status = Status(error, database: database)

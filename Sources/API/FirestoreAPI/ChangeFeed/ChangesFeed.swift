@@ -1,7 +1,7 @@
 import GatewayCore
 import DatabaseService
 import DocumentModel
-import DocumentStore
+import Transport
 import WireFormat
 
 /// The changes of a whole database, one event per commit. `before` and `after` are documents; a missing document is
@@ -37,20 +37,17 @@ final class ChangesFeed: ChangeFeedProducer {
     root = database.documentsRootBytes
   }
 
-  func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> ChangeFeedProgress {
+  func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> BodyProgress {
     do {
       let progress = try stream.pull { event in
         try append(event, to: &writer)
         return writer.byteCount < bytesMax
       }
-      switch progress {
-      case .more: return .more
-      case .waiting: return .waiting
-      }
+      return progress == .more ? .more : .waiting
     } catch {
       guard isInCommit else { throw error }
       fail(Status(error, database: database), &writer)
-      return .ended
+      return .finished
     }
   }
 

@@ -1,5 +1,7 @@
 import DatabaseService
 import DocumentModel
+import Transport
+import Watch
 import WireFormat
 
 /// The events of a Listen stream with one target, each in the JSON form of a `ListenResponse`.
@@ -29,15 +31,15 @@ final class ListenFeed: ChangeFeedProducer {
     }
   }
 
-  func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> ChangeFeedProgress {
+  func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> BodyProgress {
     let progress = try stream.pull { event in
       var token: [UInt8]?
       switch event {
-      case .targetAdded: break
-      case .targetRemoved(_, let cause):
+      case .add: break
+      case .remove(_, let cause):
         if let cause, !isAdmitted { throw cause }
         isEnded = true
-      case .targetCurrent(_, let resumeToken, _), .snapshot(let resumeToken, _):
+      case .current(_, let resumeToken, _), .noChange(let resumeToken, _):
         token = resumeToken
         isAdmitted = true
       default: isAdmitted = true
@@ -45,11 +47,8 @@ final class ListenFeed: ChangeFeedProducer {
       try writer.event(token: token) { try encoder.append(event, to: &$0.bytes) }
       return !isEnded && writer.byteCount < bytesMax
     }
-    if isEnded { return .ended }
-    switch progress {
-    case .more: return .more
-    case .waiting: return .waiting
-    }
+    if isEnded { return .finished }
+    return progress == .more ? .more : .waiting
   }
 
   func end() { stream.end() }

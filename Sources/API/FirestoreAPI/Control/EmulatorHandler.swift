@@ -1,8 +1,6 @@
 package import GatewayCore
 package import DatabaseService
-import Dispatch
 import DocumentModel
-import DocumentStore
 package import FileService
 import Files
 import Transport
@@ -41,6 +39,7 @@ package final class EmulatorHandler: API {
     rules = RulesHandler(service: service)
   }
 
+  /// The requests that the API handles.
   package static var routes: [Route<EmulatorHandler>] {
     let project = "/emulator/v1/projects/{project}"
     let database = "\(project)/databases/{database}"
@@ -48,28 +47,28 @@ package final class EmulatorHandler: API {
     return [
       Route(.delete, ["\(database)/documents"], kind: .control, access: .emulator) { try $0.clear($1, $2) },
       Route(.put, ["\(project):securityRules"], kind: .control, access: .emulator) {
-        try $0.rules.load(try RulesHandler.project($1, $2), $1, $2.responder)
+        try $0.rules.load(try RulesHandler.project($1, $2), $1, $2)
       },
       Route(.put, ["\(database):securityRules"], kind: .control, access: .emulator) {
-        try $0.rules.load(try RulesHandler.database($1, $2), $1, $2.responder)
+        try $0.rules.load(try RulesHandler.database($1, $2), $1, $2)
       },
       Route(.get, ["\(project):securityRules"], kind: .control, access: .emulator) {
-        try $0.rules.sendRules(try RulesHandler.project($1, $2), $2.responder)
+        try $0.rules.sendRules(try RulesHandler.project($1, $2), $2)
       },
       Route(.get, ["\(database):securityRules"], kind: .control, access: .emulator) {
-        try $0.rules.sendRules(try RulesHandler.database($1, $2), $2.responder)
+        try $0.rules.sendRules(try RulesHandler.database($1, $2), $2)
       },
       Route(.get, ["\(project):ruleCoverage"], kind: .control, access: .emulator) {
-        try $0.rules.sendCoverage(try RulesHandler.project($1, $2), $2.responder)
+        try $0.rules.sendCoverage(try RulesHandler.project($1, $2), $2)
       },
       Route(.get, ["\(database):ruleCoverage"], kind: .control, access: .emulator) {
-        try $0.rules.sendCoverage(try RulesHandler.database($1, $2), $2.responder)
+        try $0.rules.sendCoverage(try RulesHandler.database($1, $2), $2)
       },
       Route(.get, ["\(project):ruleCoverage.html"], kind: .control, access: .emulator) {
-        try $0.rules.sendCoverage(try RulesHandler.project($1, $2), asPage: true, $2.responder)
+        try $0.rules.sendCoverage(try RulesHandler.project($1, $2), asPage: true, $2)
       },
       Route(.get, ["\(database):ruleCoverage.html"], kind: .control, access: .emulator) {
-        try $0.rules.sendCoverage(try RulesHandler.database($1, $2), asPage: true, $2.responder)
+        try $0.rules.sendCoverage(try RulesHandler.database($1, $2), asPage: true, $2)
       },
       Route(.get, ["/hearth/v1/stats"], kind: .control, access: .caller) { try $0.statistics($2) },
       Route(.get, ["/hearth/v1/listeners"], kind: .control, access: .caller) { try $0.listeners($2) },
@@ -83,14 +82,14 @@ package final class EmulatorHandler: API {
 
   private func clear(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
     let responder = call.responder
-    try service.clear(try DocumentsPath.database(request, call), as: .admin) { result in
+    try service.clear(try DocumentsPath.database(request, call), as: service.administrator(call.caller)) { result in
       Self.send(result, responder) { _, _ in }
     }
   }
 
   private func statistics(_ call: RoutedCall) throws {
     let responder = call.responder
-    try service.statistics(as: call.caller) { [files] result in
+    try service.statistics(as: service.administrator(call.caller)) { [files] result in
       // This closure does not run on the loop, so it may count files.
       let files = try? files?.statistics()
       Self.send(result, responder) { databases, json in
@@ -102,7 +101,7 @@ package final class EmulatorHandler: API {
 
   private func listeners(_ call: RoutedCall) throws {
     let responder = call.responder
-    try service.listeners(as: call.caller) { Self.send(.success($0), responder, Self.append) }
+    try service.listeners(as: service.administrator(call.caller)) { Self.send(.success($0), responder, Self.append) }
   }
 
   private func recursiveDelete(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
@@ -143,7 +142,7 @@ package final class EmulatorHandler: API {
     let base = try request.body.isEmpty ? nil : FirestoreService.indexConfiguration(Array(request.body))
     let (service, responder, caller) = (service, call.responder, call.caller)
     // Thousands of query shapes are too much work for the loop's thread.
-    DispatchQueue.global(qos: .utility).async {
+    responder.work {
       let outcome = Result { try service.suggestIndexes(base, in: database, as: caller) }
         .mapError { Status($0, database: database) }
       Self.send(outcome, responder) { suggestions, json in

@@ -1,6 +1,5 @@
 import GatewayCore
 import DatabaseService
-import Dispatch
 import DocumentModel
 import RulesEngine
 import RulesTesting
@@ -38,13 +37,14 @@ struct RulesHandler: Sendable {
   /// Responds with the coverage of the rules in force.
   ///
   /// - Throws: `NOT_FOUND` if no rules exist.
-  func sendCoverage(_ place: RulesRegistry.Place, asPage: Bool = false, _ responder: Responder) throws {
-    guard let activeRuleset = service.rules.activeRuleset(place), let watched = CoverageObserver.of(activeRuleset)
+  func sendCoverage(_ place: RulesRegistry.Place, asPage: Bool = false, _ call: RoutedCall) throws {
+    let responder = call.responder
+    guard let activeRuleset = try rules(call).activeRuleset(place), let watched = CoverageObserver.of(activeRuleset)
     else {
       throw Self.noRules
     }
     // The report of a long ruleset takes too long for the loop.
-    DispatchQueue.global(qos: .utility).async {
+    responder.work {
       let coverage = watched.coverage
       if asPage {
         let page = Array(Coverage.html([coverage]).utf8)
@@ -62,47 +62,54 @@ struct RulesHandler: Sendable {
     }
   }
 
+  private func rules(_ call: RoutedCall) throws -> RulesRegistry {
+    service.rules(as: try service.administrator(call.caller))
+  }
+
   private static let noRules = Status(.notFound, "This project or database has no rules.")
 
   /// Loads the rules in the body of a request.
   ///
   /// - Throws: ``Status`` or ``WireError`` if the body is malformed.
-  func load(_ place: RulesRegistry.Place, _ request: borrowing HTTPRequest, _ responder: Responder) throws {
+  func load(_ place: RulesRegistry.Place, _ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
+    let (rules, responder) = (try rules(call), call.responder)
     let upload = try JSONDocument().withParsed(request.body, isPadded: true) { (root) throws(WireError) in
       RulesUpload(root)
     }
     guard let upload else { throw Status(.invalidArgument, "The body must be {\"rules\": {\"files\": […]}}.") }
     // Compiling a ruleset of some hundred kilobytes would delay the loop's other requests.
-    DispatchQueue.global(qos: .userInitiated).async { load(upload, at: place, responder) }
+    responder.work { load(upload, into: rules, at: place, responder) }
   }
 
   /// Responds with the rules in force.
   ///
   /// - Throws: `NOT_FOUND` if no rules exist.
-  func sendRules(_ place: RulesRegistry.Place, _ responder: Responder) throws {
-    guard let activeRuleset = service.rules.activeRuleset(place) else { throw Self.noRules }
+  func sendRules(_ place: RulesRegistry.Place, _ call: RoutedCall) throws {
+    guard let activeRuleset = try rules(call).activeRuleset(place) else { throw Self.noRules }
     var json = JSONWriter(.pretty)
     json.beginObject()
     json.key("rules")
     RulesUpload(of: activeRuleset.ruleset).append(to: &json)
     json.endObject()
-    responder.sendJSON(json.finish())
+    call.responder.sendJSON(json.finish())
   }
 
-  private func load(_ upload: RulesUpload, at place: RulesRegistry.Place, _ responder: Responder) {
+  private func load(
+    _ upload: RulesUpload, into rules: RulesRegistry, at place: RulesRegistry.Place, _ responder: Responder
+  ) {
     let diagnostics: [Diagnostic]
     do throws(RulesetError) {
       let ruleset = try Ruleset(compiling: upload.text)
       let activeRuleset = ActiveRuleset(ruleset)
       _ = CoverageObserver.of(activeRuleset)
-      service.rules.upload(activeRuleset, to: place)
+      rules.upload(activeRuleset, to: place)
       diagnostics = ruleset.diagnostics
     } catch {
       let text = "Error compiling rules:\n" + error.summary
       guard upload.ignoresErrors else {
         return responder.onLoop { responder.sendError(Status(.invalidArgument, text)) }
       }
-      service.rules.uploadBroken(text, to: place)
+      rules.uploadBroken(text, to: place)
       diagnostics = error.diagnostics
     }
     responder.onLoop {

@@ -2,6 +2,7 @@ import GatewayCore
 import DatabaseService
 import DocumentModel
 import Transport
+import WireFormat
 
 /// One gRPC call in progress: its response, deadline and compression.
 ///
@@ -70,18 +71,30 @@ final class GRPCCall {
       trailers: { GRPCStatus.addOK(to: &$0) })
   }
 
-  /// Responds with an empty message.
-  func sendEmpty() { send { _ in } }
+  /// Responds with a message.
+  func send(_ message: some EncodableMessage) {
+    send { (out) throws(WireError) in try message.appendProtobuf(to: &out) }
+  }
+
+  /// Responds with a message or an error.
+  func send<E: Error>(_ result: Result<some EncodableMessage, E>) {
+    do { send(try result.get()) } catch { fail(error) }
+  }
+
+  /// Responds with the fields of a document that a mask selects, or with an error.
+  func send(_ result: Result<Document, Status>, mask: FieldMask?, in database: DatabaseID) {
+    do {
+      EncodedDocument.with(try result.get(), root: database.documentsRootBytes) {
+        send(MaskedDocument($0, mask: mask))
+      }
+    } catch { fail(error) }
+  }
 
   /// Responds with a sequence of messages, in one piece if it is short.
   ///
   /// - Throws: an error that occurs before anything is sent.
-  func send(
-    _ producer: some ResponseProducer, _ response: ProtobufResponseEncoder.Response, mask: FieldMask?,
-    in database: DatabaseID
-  ) throws {
-    let encoder = ProtobufResponseEncoder(response, database: database, mask: mask, compression)
-    let stream = ResponseStream(producer, encoder, database: database)
+  func send(_ producer: some ResponseProducer, in database: DatabaseID) throws {
+    let stream = ResponseStream(producer, ProtobufResponseEncoder(compression), database: database)
     if let body = try stream.whole() {
       guard begin() else { return }
       return exchange.respond(

@@ -12,7 +12,7 @@ extension GRPCHandler {
 
   /// Whether the service in a HealthCheckRequest exists.
   fileprivate static func isServed(_ message: UnsafeRawBufferPointer) throws -> Bool {
-    let service = try text(1, of: message)
+    let service = try ProtobufMessageDecoder.text(1, of: message)
     return service.isEmpty || service.elementsEqual("google.firestore.v1.Firestore".utf8)
   }
 }

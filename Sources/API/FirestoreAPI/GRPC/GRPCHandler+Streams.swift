@@ -8,33 +8,32 @@ import WireFormat
 final class GRPCListen: GRPCStreamMethod {
   private let handler: GRPCHandler
   private let call: GRPCCall
-  private let session: ListenSession
   private var database: StreamDatabase
-  private var encoder: StreamProtobufEncoder?
+  private var opened: (stream: ListenStream, encoder: StreamProtobufEncoder)?
   private var stopReason: Status?
 
   init(_ handler: GRPCHandler, _ call: GRPCCall, _ database: StreamDatabase) {
     self.handler = handler
     self.call = call
     self.database = database
-    session = ListenSession(handler.service, as: call.caller, wake: call.wake)
   }
 
   var hasRoom: Bool { true }
-  var isSettled: Bool { session.isSettled }
+  var isSettled: Bool { opened?.stream.isSettled ?? true }
 
   func receive(_ message: UnsafeRawBufferPointer) throws {
     let id = try database.of(try ProtobufMessageDecoder.streamDatabase(message))
     let request = try handler.decode(message, for: id, call) { try $0.listenRequest(message, in: id) }
-    if encoder == nil { encoder = StreamProtobufEncoder(id) }
-    try session.receive(request, in: id)
+    let stream = try opened?.stream ?? ListenStream(handler.service, in: id, as: call.caller, wake: call.wake)
+    if opened == nil { opened = (stream, StreamProtobufEncoder(id)) }
+    try stream.receive(request)
   }
 
   func pull(into out: inout [UInt8]) throws -> Bool {
     if let stopReason { throw stopReason }
-    guard let encoder else { return false }
+    guard let (stream, encoder) = opened else { return false }
     let start = out.count
-    let progress = try session.pull { event in
+    let progress = try stream.pull { event in
       try call.compression.frame(in: &out) { try encoder.append(event, to: &$0) }
       return out.count - start < Exchange.sliceBytes
     }
@@ -43,7 +42,7 @@ final class GRPCListen: GRPCStreamMethod {
 
   func stop(_ status: Status) { stopReason = status }
 
-  func end() { session.end() }
+  func end() { opened?.stream.end() }
 }
 
 /// Handles the method Write: a sequence of commits.

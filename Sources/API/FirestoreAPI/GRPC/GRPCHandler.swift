@@ -15,6 +15,7 @@ package final class GRPCHandler: API {
 
   package let authenticator: Authenticator
 
+  /// Creates a handler for the documents of a service.
   package init(_ service: FirestoreService, _ authenticator: Authenticator) {
     self.service = service
     self.authenticator = authenticator
@@ -129,43 +130,44 @@ package final class GRPCHandler: API {
     guard message.count <= edition.requestBytesMax else { throw Self.tooLarge(edition.requestBytesMax) }
     let decoder = decoders.take() ?? ProtobufMessageDecoder()
     defer { decoders.give(decoder) }
-    decoder.reset(edition)
+    decoder.reset(edition, in: database)
     return try body(decoder)
   }
 
-  /// Returns the last string field with a number, or an empty string if the message has none.
+  /// Decodes a request to a database. `request` contains what ``database(of:)`` and the functions like it returned.
   ///
-  /// Requests contain their database in field 1, but clients need not send that field first.
-  static func text(_ number: Int, of message: UnsafeRawBufferPointer) throws(WireError) -> UnsafeRawBufferPointer {
-    var text = UnsafeRawBufferPointer(start: nil, count: 0)
-    var reader = ProtobufReader(message)
-    while let field = try reader.next() {
-      if field.number == number, field.wireType == .lengthDelimited { text = try ProtobufMessageDecoder.text(field) }
-    }
-    return text
+  /// - Throws: `RESOURCE_EXHAUSTED` if the message is too long; ``WireError`` if it is malformed or invalid.
+  func decode<M: DecodableMessage>(
+    _ message: UnsafeRawBufferPointer, _ request: M, in database: DatabaseID, _ call: GRPCCall
+  ) throws -> M.Decoded {
+    try decode(message, for: database, call) { try $0.decode(message, request) }
   }
 
-  /// The database in field 1 of a request.
+  /// The database in field 1 of a request. It is read first, because its edition determines how to decode the rest.
   static func database(of message: UnsafeRawBufferPointer) throws -> DatabaseID {
-    try ResourceName.database(try text(1, of: message))
+    try ResourceName.database(try ProtobufMessageDecoder.text(1, of: message))
   }
 
   /// The parent in field 1 of a request.
   static func parent(of message: UnsafeRawBufferPointer) throws -> ResourceName {
-    try ResourceName.parent(try text(1, of: message))
+    try ResourceName.parent(try ProtobufMessageDecoder.text(1, of: message))
   }
 
-  /// Decodes a page token, which is base64 as in REST.
-  static func pageToken(_ field: ProtobufReader.Field) throws -> [UInt8] {
-    guard let bytes = Base64.decode(try ProtobufMessageDecoder.string(field)) else { throw ModelError.invalidPageToken }
-    return bytes
+  /// The document that field 1 of a request names.
+  static func document(of message: UnsafeRawBufferPointer) throws -> (DatabaseID, DocumentKey) {
+    try ResourceName.document(try ProtobufMessageDecoder.text(1, of: message))
   }
 
-  /// Checks that a name belongs to the request's database.
-  static func check(_ database: DatabaseID, is requested: DatabaseID) throws {
-    guard database == requested else {
-      throw ModelError.otherDatabase(requested: requested.name, accessed: database.name)
-    }
+  /// The name of the document in field 1 of a request.
+  static func document(inFieldOf message: UnsafeRawBufferPointer) throws -> (DatabaseID, DocumentKey) {
+    try document(of: try ProtobufMessageDecoder.message(1, of: message))
+  }
+
+  /// The collection with an ID, below a document or the root.
+  static func collection(_ id: UnsafeRawBufferPointer, below parent: ResourcePath) throws -> ResourcePath {
+    let text = String(decoding: id, as: UTF8.self)
+    guard !id.contains(UInt8(ascii: "/")) else { throw ModelError.slashInCollectionID(text) }
+    return try ResourcePath(checking: parent.appending(Array(id)).bytes)
   }
 
   static func tooLarge(_ bytesMax: Int) -> Status {

@@ -1,67 +1,21 @@
 import DatabaseService
-import DocumentModel
-import DocumentStore
 import Transport
 import WireFormat
 
 /// Encodes a streamed response as gRPC messages.
 struct ProtobufResponseEncoder: ResponseEncoder {
-  /// The field numbers that differ between the response messages of the streaming methods.
-  struct Response {
-    let transaction: Int
-    let readTime: Int
-    let explainMetrics: Int
-
-    /// RunQueryResponse.
-    static let query = Response(transaction: 2, readTime: 3, explainMetrics: 11)
-    /// RunAggregationQueryResponse.
-    static let aggregation = Response(transaction: 2, readTime: 3, explainMetrics: 10)
-    /// BatchGetDocumentsResponse, which has no explain metrics.
-    static let batchGet = Response(transaction: 3, readTime: 4, explainMetrics: 0)
-  }
-
   private var bytes: [UInt8] = []
-  private let response: Response
-  private let root: [UInt8]
-  private let mask: FieldMask?
   private let compression: GRPCCompression
   private var failure: Status?
 
-  init(_ response: Response, database: DatabaseID, mask: FieldMask?, _ compression: GRPCCompression) {
-    self.response = response
-    root = database.documentsRootBytes
-    self.mask = mask
-    self.compression = compression
-  }
+  init(_ compression: GRPCCompression) { self.compression = compression }
 
   var byteCount: Int { bytes.count }
 
   mutating func begin() {}
 
-  mutating func append(_ message: ResponseMessage) throws {
-    let start = GRPCFrame.begin(in: &bytes)
-    switch message.content {
-    case .nothing: break
-    case .document(let key, let document), .found(let key, let document):
-      let documentStart = ProtobufWriter.beginMessage(1, to: &bytes)
-      try EncodedDocument.with(key, document, root: root) { (encoded) throws(WireError) in
-        try DocumentProtobuf.append(encoded, mask: mask, to: &bytes)
-      }
-      ProtobufWriter.endMessage(documentStart, in: &bytes)
-    case .missing(let key):
-      ProtobufWriter.bytes(2, root + [UInt8(ascii: "/")] + key.path.bytes, to: &bytes)
-    case .aggregates(let values):
-      ProtobufWriter.message(1, to: &bytes) { DocumentProtobuf.append(values, to: &$0) }
-    }
-    if let transaction = message.transaction {
-      ProtobufWriter.bytes(response.transaction, transaction.bytes, to: &bytes)
-    }
-    if let readTime = message.readTime { ProtobufWriter.timestamp(response.readTime, readTime, to: &bytes) }
-    if message.skippedResults > 0 { ProtobufWriter.int64(4, Int64(message.skippedResults), to: &bytes) }
-    if let metrics = message.explainMetrics {
-      ProtobufWriter.message(response.explainMetrics, to: &bytes) { DocumentProtobuf.append(metrics, to: &$0) }
-    }
-    compression.end(start, in: &bytes)
+  mutating func append(_ message: some EncodableMessage) throws {
+    try compression.frame(in: &bytes) { (out) throws(WireError) in try message.appendProtobuf(to: &out) }
   }
 
   mutating func end() {}

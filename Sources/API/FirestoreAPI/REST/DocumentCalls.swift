@@ -1,28 +1,27 @@
 import GatewayCore
 import DatabaseService
 import DocumentModel
-import DocumentStore
 import Transport
 import WireFormat
 
-// GetDocument, CreateDocument, UpdateDocument, DeleteDocument.
+// GetDocument, CreateDocument, UpdateDocument, DeleteDocument. Their fields are in the URL, except the document.
 extension RESTHandler {
   func getDocument(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly("mask.fieldPaths", "transaction", "readTime")
-    let key = try call.target.documentKey()
-    let mask = try call.parameters.mask("mask.fieldPaths")
-    let consistency = try call.parameters.consistency()
+    var get = GetDocumentRequest(try call.target.documentKey())
+    get.mask = try call.parameters.mask("mask.fieldPaths")
+    get.consistency = try call.parameters.consistency()
     let known = request.header("if-none-match")
     let access = try service.access(to: call.database, as: call.caller)
-    let incarnation = access.database.incarnation
+    let incarnation = access.incarnation
     var tag = ""
-    let body = try service.getDocument(key, in: access, consistency: consistency) { document -> [UInt8]? in
+    let body = try service.getDocument(get.key, in: access, consistency: get.consistency) { document -> [UInt8]? in
       tag = ETag.make(incarnation: incarnation, version: document.updateVersion)
       if let known, ETag.matches(known, tag) { return nil }
       var json = JSONWriter(call.style)
       // Usually enough for the head and a few short fields with indentation.
       json.bytes.reserveCapacity(512 + 3 * document.fields.count)
-      try json.append(key, document, root: call.database.documentsRootBytes, mask: mask)
+      try json.append(get.key, document, root: call.database.documentsRootBytes, mask: get.mask)
       return json.finish()
     }
     if let body {
@@ -36,16 +35,14 @@ extension RESTHandler {
     guard call.target.segmentCount > 0 else { return call.responder.sendText(404, "Not Found\n") }
     try call.parameters.allowOnly("documentId", "mask.fieldPaths")
     let mask = try call.parameters.mask("mask.fieldPaths")
-    let collection = try call.target.collection()
-    let document = try decode(request, call) { (decoder, root) throws(WireError) -> DecodedDocument? in
-      guard let root else { return nil }
-      return try decoder.document(root)
-    }
-    guard document?.name.isEmpty ?? true else { throw Status(.invalidArgument, "document.name must not be set") }
+    var create = CreateDocumentRequest(in: try call.target.collection())
+    create.documentID = call.parameters.value("documentId")
+    create.document = try decodeDocument(request, call)
+    create = try create.decoded()
     try service.createDocument(
-      in: collection, id: call.parameters.value("documentId"), fields: document?.fields ?? .none,
-      database: call.database, as: call.caller
-    ) { self.send($0, mask: mask, call) }
+      in: create.collection, id: create.documentID, fields: create.document.fields, database: call.database,
+      as: call.caller
+    ) { result in call.responder.onLoop { call.send(result, mask: mask) } }
   }
 
   func updateDocument(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
@@ -55,41 +52,23 @@ extension RESTHandler {
     let mask = try call.parameters.mask("mask.fieldPaths")
     let updateMask = try call.parameters.mask("updateMask.fieldPaths")
     let precondition = try call.parameters.precondition()
-    let document = try decode(request, call) { (decoder, root) throws(WireError) -> DecodedDocument? in
-      guard let root else { return nil }
-      return try decoder.document(root)
-    }
     try service.updateDocument(
-      key, fields: document?.fields ?? .none, mask: updateMask, precondition: precondition, in: call.database,
-      as: call.caller
-    ) { self.send($0, mask: mask, call) }
+      key, fields: try decodeDocument(request, call).fields, mask: updateMask, precondition: precondition,
+      in: call.database, as: call.caller
+    ) { result in call.responder.onLoop { call.send(result, mask: mask) } }
   }
 
   func deleteDocument(_ call: RESTRequest) throws {
     try call.parameters.allowOnly("currentDocument.exists", "currentDocument.updateTime")
-    try service.deleteDocument(
-      try call.target.documentKey(), precondition: try call.parameters.precondition(), in: call.database,
-      as: call.caller
-    ) { result in
-      call.responder.onLoop {
-        switch result {
-        case .success: call.sendEmpty()
-        case .failure(let status): call.responder.sendError(status)
-        }
-      }
+    var delete = DeleteDocumentRequest(try call.target.documentKey())
+    delete.precondition = try call.parameters.precondition()
+    try service.deleteDocument(delete.key, precondition: delete.precondition, in: call.database, as: call.caller) {
+      result in call.responder.onLoop { call.send(result.map { EmptyMessage() }) }
     }
   }
 
-  private func send(_ result: Result<Document, Status>, mask: FieldMask?, _ call: RESTRequest) {
-    call.responder.onLoop {
-      do {
-        let document = try result.get()
-        var json = JSONWriter(call.style)
-        try json.append(document, in: call.database, mask: mask)
-        call.responder.sendJSON(json.finish())
-      } catch {
-        call.responder.sendError(Status(error, database: call.database))
-      }
-    }
+  /// Decodes a body that is a document. An empty body is an empty document.
+  private func decodeDocument(_ request: borrowing HTTPRequest, _ call: RESTRequest) throws -> DecodedDocument {
+    try decode(request, call) { (decoder, root) throws(WireError) in try root.map(decoder.document) ?? .empty }
   }
 }

@@ -1,5 +1,4 @@
 import DocumentModel
-import DocumentStore
 import WireFormat
 
 extension JSONWriter {
@@ -9,13 +8,6 @@ extension JSONWriter {
     _ key: DocumentKey, _ document: StoredDocument, root: [UInt8], mask: FieldMask?
   ) throws(WireError) {
     try EncodedDocument.with(key, document, root: root) { (encoded) throws(WireError) in
-      try DocumentJSON.append(encoded, mask: mask, to: &self)
-    }
-  }
-
-  /// Appends a Document object.
-  mutating func append(_ document: Document, in database: DatabaseID, mask: FieldMask?) throws(WireError) {
-    try EncodedDocument.with(document, root: database.documentsRootBytes) { (encoded) throws(WireError) in
       try DocumentJSON.append(encoded, mask: mask, to: &self)
     }
   }

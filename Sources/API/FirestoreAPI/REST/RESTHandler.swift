@@ -1,7 +1,6 @@
 package import GatewayCore
 package import DatabaseService
 import DocumentModel
-import DocumentStore
 import Transport
 import WireFormat
 
@@ -21,6 +20,7 @@ package final class RESTHandler: API {
 
   package let authenticator: Authenticator
 
+  /// Creates a handler for the documents of a service.
   package init(_ service: FirestoreService, _ authenticator: Authenticator) {
     self.service = service
     self.authenticator = authenticator
@@ -54,7 +54,7 @@ package final class RESTHandler: API {
   ) throws(WireError) -> R {
     let context = decoders.take() ?? JSONDecodingContext()
     defer { decoders.give(context) }
-    context.decoder.reset(service.edition(of: call.database))
+    context.decoder.reset(service.edition(of: call.database), in: call.database)
     let text = request.body
     guard text.contains(where: { $0 > 0x20 }) else { return try body(context.decoder, nil) }
     return try context.document.withParsed(text, isPadded: true) { (root) throws(WireError) in
@@ -62,10 +62,13 @@ package final class RESTHandler: API {
     }
   }
 
-  /// Checks that a name belongs to the database in the URL.
-  static func check(_ database: DatabaseID, is requested: DatabaseID) throws(WireError) {
-    guard database == requested else {
-      throw .model(.otherDatabase(requested: requested.name, accessed: database.name))
+  /// Decodes a body that is a message. `message` contains what is known from the URL.
+  func decode<M: DecodableMessage>(
+    _ request: borrowing HTTPRequest, _ call: RESTRequest, _ message: M
+  ) throws(WireError) -> M.Decoded {
+    try decode(request, call) { (decoder, root) throws(WireError) in
+      guard let root else { return try message.decoded() }
+      return try decoder.decode(root, message)
     }
   }
 }
@@ -80,25 +83,38 @@ struct RESTRequest: Sendable {
   var database: DatabaseID { target.database }
   var style: JSONWriter.Style { parameters.wantsPrettyPrint ? .pretty : .compact }
 
-  /// Responds with a JSON object whose members `write` appends, or with the error that it throws.
-  func send(_ write: (inout JSONWriter) throws -> Void) {
+  /// Responds with a message.
+  func send(_ message: some EncodableMessage) {
     do {
-      var json = JSONWriter(style)
-      json.beginObject()
-      try write(&json)
-      json.endObject()
-      responder.sendJSON(json.finish())
-    } catch {
-      responder.sendError(Status(error, database: database))
-    }
+      var body: [UInt8] = []
+      try message.appendJSON(style, to: &body)
+      body.append(UInt8(ascii: "\n"))
+      responder.sendJSON(body)
+    } catch { fail(error) }
   }
+
+  /// Responds with a message or an error.
+  func send<E: Error>(_ result: Result<some EncodableMessage, E>) {
+    do { send(try result.get()) } catch { fail(error) }
+  }
+
+  /// Responds with the fields of a document that a mask selects, or with an error.
+  func send(_ result: Result<Document, Status>, mask: FieldMask?) {
+    do {
+      EncodedDocument.with(try result.get(), root: database.documentsRootBytes) {
+        send(MaskedDocument($0, mask: mask))
+      }
+    } catch { fail(error) }
+  }
+
+  /// Responds with an error.
+  func fail(_ error: any Error) { responder.sendError(Status(error, database: database)) }
 
   /// Responds with a sequence of messages, in one piece if it is short.
   ///
   /// - Throws: an error that occurs before anything is sent.
-  func send(_ producer: some ResponseProducer, mask: FieldMask?) throws {
-    let stream = ResponseStream(
-      producer, JSONResponseEncoder(style, database: database, mask: mask), database: database)
+  func send(_ producer: some ResponseProducer) throws {
+    let stream = ResponseStream(producer, JSONResponseEncoder(style), database: database)
     if let body = try stream.whole() {
       responder.sendJSON(body)
     } else {
@@ -106,7 +122,4 @@ struct RESTRequest: Sendable {
       responder.streamJSON(from: stream)
     }
   }
-
-  /// Responds with an empty message.
-  func sendEmpty() { send { _ in } }
 }

@@ -1,36 +1,46 @@
 import DatabaseService
 import DocumentModel
-import DocumentStore
 import Watch
 import WireFormat
 
 /// Encodes the messages of a Listen or Write stream as JSON in ASCII, so that its length in bytes and in UTF-16 is
 /// equal.
 struct StreamJSONEncoder {
+  private let database: DatabaseID
   private let root: [UInt8]
 
-  init(_ database: DatabaseID) { root = database.documentsRootBytes }
+  init(_ database: DatabaseID) {
+    self.database = database
+    root = database.documentsRootBytes
+  }
 
   /// Appends a ListenResponse. A document costs one pass over its bytes, once for all listeners that share the
   /// event.
   ///
   /// - Throws: ``WireError`` if a stored document is damaged. Then nothing is appended.
-  func append(_ event: ListenEvent, to out: inout [UInt8]) throws {
+  func append(_ event: WatchEvent, to out: inout [UInt8]) throws {
     try write(to: &out) { json in
       switch event {
-      case .targetAdded(let id): json.targetChange("ADD", id)
-      case .targetRemoved(let id, let cause): json.targetChange("REMOVE", id, cause: cause)
-      case .targetReset(let id): json.targetChange("RESET", id)
-      case .targetCurrent(let id, let token, let time): json.targetChange("CURRENT", id, at: (token, time))
-      case .snapshot(let token, let time): json.targetChange(nil, nil, at: (token, time))
-      case .found(let key, let document, let targets):
-        try json.documentChange(targets, []) { json in try json.append(key, document, root: root, mask: nil) }
-      case .changed(let document, let targets, let removed):
-        let text = try document.encoded(.json, encoded)
-        json.documentChange(targets, removed) { json in text.withUnsafeBytes { json.encoded($0) } }
-      case .deleted(let key, let time, let removed): json.departure("documentDelete", key, root, time, removed)
-      case .removed(let key, let time, let removed): json.departure("documentRemove", key, root, time, removed)
+      case .add(let id): json.targetChange("ADD", id)
+      case .remove(let id, let cause):
+        json.targetChange("REMOVE", id, cause: cause.map { Status($0, database: database) })
+      case .reset(let id): json.targetChange("RESET", id)
+      case .current(let id, let token, let time): json.targetChange("CURRENT", id, at: (token, time))
+      case .noChange(let token, let time): json.targetChange(nil, nil, at: (token, time))
+      case .document(let key, .modified(let document), let id, _):
+        try json.documentChange("targetIds", id) { json in try append(key, document, to: &json) }
+      case .document(let key, .removed(let document?), let id, _):
+        try json.documentChange("removedTargetIds", id) { json in try append(key, document, to: &json) }
+      case .document(let key, .deleted, let id, let time): json.departure("documentDelete", key, root, time, id)
+      case .document(let key, .removed(nil), let id, let time): json.departure("documentRemove", key, root, time, id)
       }
+    }
+  }
+
+  private func append(_ key: DocumentKey, _ document: DocumentState, to json: inout JSONWriter) throws {
+    switch document {
+    case .stored(let document): try json.append(key, document, root: root, mask: nil)
+    case .shared(let document): try document.encoded(.json, encoded).withUnsafeBytes { json.encoded($0) }
     }
   }
 
@@ -110,7 +120,7 @@ extension JSONWriter {
       key("targetChangeType")
       string(UnsafeRawBufferPointer(start: type.utf8Start, count: type.utf8CodeUnitCount))
     }
-    if let id { targets("targetIds", [id]) }
+    if let id { target("targetIds", id) }
     if let cause {
       key("cause")
       beginObject()
@@ -130,21 +140,20 @@ extension JSONWriter {
   }
 
   /// Appends the member `documentChange`; `write` appends its document.
-  fileprivate mutating func documentChange<E: Error>(
-    _ ids: [Int32], _ removed: [Int32], _ write: (inout JSONWriter) throws(E) -> Void
-  ) throws(E) {
+  fileprivate mutating func documentChange(
+    _ name: StaticString, _ id: Int32, _ write: (inout JSONWriter) throws -> Void
+  ) rethrows {
     key("documentChange")
     beginObject()
     key("document")
     try write(&self)
-    targets("targetIds", ids)
-    targets("removedTargetIds", removed)
+    target(name, id)
     endObject()
   }
 
   /// Appends the member for a document that was deleted or no longer matches.
   fileprivate mutating func departure(
-    _ name: StaticString, _ document: DocumentKey, _ root: [UInt8], _ time: Timestamp, _ removed: [Int32]
+    _ name: StaticString, _ document: DocumentKey, _ root: [UInt8], _ time: Timestamp, _ id: Int32
   ) {
     key(name)
     beginObject()
@@ -152,15 +161,14 @@ extension JSONWriter {
     root.withUnsafeBytes { root in document.path.bytes.withUnsafeBytes { string(root, slash: $0) } }
     key("readTime")
     timestamp(time)
-    targets("removedTargetIds", removed)
+    target("removedTargetIds", id)
     endObject()
   }
 
-  private mutating func targets(_ name: StaticString, _ ids: [Int32]) {
-    guard !ids.isEmpty else { return }
+  private mutating func target(_ name: StaticString, _ id: Int32) {
     key(name)
     beginArray()
-    for id in ids { number(Int(id)) }
+    number(Int(id))
     endArray()
   }
 }

@@ -1,49 +1,62 @@
 import DatabaseService
 import DocumentModel
-import DocumentStore
 import Watch
 import WireFormat
 
 /// Encodes the messages of a Listen or Write stream as protobuf.
 struct StreamProtobufEncoder {
+  private let database: DatabaseID
   private let root: [UInt8]
 
-  init(_ database: DatabaseID) { root = database.documentsRootBytes }
+  init(_ database: DatabaseID) {
+    self.database = database
+    root = database.documentsRootBytes
+  }
 
   /// Appends the content of a ListenResponse. A document costs a copy of its bytes.
   ///
   /// - Throws: ``WireError`` if a stored document is damaged. Then the appended bytes are incomplete.
-  func append(_ event: ListenEvent, to out: inout [UInt8]) throws {
+  func append(_ event: WatchEvent, to out: inout [UInt8]) throws {
     switch event {
-    case .targetAdded(let id): Self.targetChange(1, id, to: &out)
-    case .targetRemoved(let id, let cause): Self.targetChange(2, id, cause: cause, to: &out)
-    case .targetReset(let id): Self.targetChange(4, id, to: &out)
-    case .targetCurrent(let id, let token, let time): Self.targetChange(3, id, at: (token, time), to: &out)
-    case .snapshot(let token, let time): Self.targetChange(0, nil, at: (token, time), to: &out)
-    case .found(let key, let document, let targets):
-      try Self.documentChange(targets, [], to: &out) { (out) throws(WireError) in
-        let start = ProtobufWriter.beginMessage(1, to: &out)
-        try EncodedDocument.with(key, document, root: root) { (encoded) throws(WireError) in
-          try DocumentProtobuf.append(encoded, to: &out)
-        }
-        ProtobufWriter.endMessage(start, in: &out)
-      }
-    case .changed(let document, let targets, let removed):
-      let message = try document.encoded(.protobuf, encoded)
-      Self.documentChange(targets, removed, to: &out) { out in ProtobufWriter.bytes(1, message, to: &out) }
-    case .deleted(let key, let time, let removed):
+    case .add(let id): Self.targetChange(1, id, to: &out)
+    case .remove(let id, let cause):
+      Self.targetChange(2, id, cause: cause.map { Status($0, database: database) }, to: &out)
+    case .reset(let id): Self.targetChange(4, id, to: &out)
+    case .current(let id, let token, let time): Self.targetChange(3, id, at: (token, time), to: &out)
+    case .noChange(let token, let time): Self.targetChange(0, nil, at: (token, time), to: &out)
+    case .document(let key, .modified(let document), let id, _): try change(key, document, 5, id, to: &out)
+    case .document(let key, .removed(let document?), let id, _): try change(key, document, 6, id, to: &out)
+    case .document(let key, .deleted, let id, let time):
       ProtobufWriter.message(4, to: &out) { out in
         name(of: key, to: &out)
         ProtobufWriter.timestamp(4, time, to: &out)
-        Self.targets(6, removed, to: &out)
+        Self.target(6, id, to: &out)
       }
-    case .removed(let key, let time, let removed):
+    case .document(let key, .removed(nil), let id, let time):
       ProtobufWriter.message(6, to: &out) { out in
         name(of: key, to: &out)
-        Self.targets(2, removed, to: &out)
+        Self.target(2, id, to: &out)
         ProtobufWriter.timestamp(4, time, to: &out)
       }
     }
+  }
+
+  /// Appends a DocumentChange, with the target in the field of a number.
+  private func change(
+    _ key: DocumentKey, _ document: DocumentState, _ number: Int, _ id: Int32, to out: inout [UInt8]
+  ) throws {
+    let start = ProtobufWriter.beginMessage(3, to: &out)
+    switch document {
+    case .stored(let document):
+      let start = ProtobufWriter.beginMessage(1, to: &out)
+      try EncodedDocument.with(key, document, root: root) { (encoded) throws(WireError) in
+        try DocumentProtobuf.append(encoded, to: &out)
+      }
+      ProtobufWriter.endMessage(start, in: &out)
+    case .shared(let document): ProtobufWriter.bytes(1, try document.encoded(.protobuf, encoded), to: &out)
+    }
+    Self.target(number, id, to: &out)
+    ProtobufWriter.endMessage(start, in: &out)
   }
 
   /// Appends the content of a WriteResponse.
@@ -76,7 +89,7 @@ struct StreamProtobufEncoder {
   ) {
     ProtobufWriter.message(2, to: &out) { out in
       if type != 0 { ProtobufWriter.int64(1, type, to: &out) }
-      if let id { targets(2, [id], to: &out) }
+      if let id { target(2, id, to: &out) }
       if let cause {
         ProtobufWriter.message(3, to: &out) { out in
           DocumentProtobuf.append(code: cause.code.rawValue, message: cause.message, to: &out)
@@ -89,22 +102,8 @@ struct StreamProtobufEncoder {
     }
   }
 
-  /// Appends a DocumentChange; `write` appends its document.
-  private static func documentChange<E: Error>(
-    _ ids: [Int32], _ removed: [Int32], to out: inout [UInt8], _ write: (inout [UInt8]) throws(E) -> Void
-  ) throws(E) {
-    let start = ProtobufWriter.beginMessage(3, to: &out)
-    try write(&out)
-    targets(5, ids, to: &out)
-    targets(6, removed, to: &out)
-    ProtobufWriter.endMessage(start, in: &out)
-  }
-
-  /// Appends a packed list of target IDs. On the wire an int32 is extended to 64 bits.
-  private static func targets(_ number: Int, _ ids: [Int32], to out: inout [UInt8]) {
-    guard !ids.isEmpty else { return }
-    ProtobufWriter.message(number, to: &out) { out in
-      for id in ids { ProtobufWriter.varint(UInt64(bitPattern: Int64(id)), to: &out) }
-    }
+  /// Appends a packed list of one target ID. On the wire an int32 is extended to 64 bits.
+  private static func target(_ number: Int, _ id: Int32, to out: inout [UInt8]) {
+    ProtobufWriter.message(number, to: &out) { ProtobufWriter.varint(UInt64(bitPattern: Int64(id)), to: &$0) }
   }
 }

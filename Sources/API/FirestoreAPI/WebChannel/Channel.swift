@@ -8,7 +8,7 @@ import WireFormat
 /// Use it only on the loop that received its handshake. Requests on other loops are passed to that loop.
 final class Channel {
   private let loop: EventLoop
-  private let call: any ChannelStream
+  private var stream: any ChannelStream
   private let budget: ChannelBudget
   /// Removes the channel from the table of open channels. Runs once.
   private let forget: () -> Void
@@ -21,7 +21,7 @@ final class Channel {
   private var pullsOfPoll = 0
   private static let pullsOfPollMax = 128
   /// Whether the stream was ended.
-  private var isCallOver = false
+  private var isStreamOver = false
   private var isOver = false
   private var timer: (timer: LoopTimer, at: Int)?
   private var chargedBytes = 0
@@ -29,7 +29,7 @@ final class Channel {
   /// Opens a channel. Call it on the channel's loop.
   init(
     on loop: EventLoop, budget: ChannelBudget, forget: @escaping () -> Void,
-    call: (_ wake: @escaping @Sendable () -> Void) -> any ChannelStream
+    stream: (_ wake: @escaping @Sendable () -> Void) -> any ChannelStream
   ) {
     self.loop = loop
     self.budget = budget
@@ -37,12 +37,12 @@ final class Channel {
     session = ChannelSession(at: loop.nowMilliseconds)
     let reference = WeakReference()
     let bound = LoopBound(reference, to: loop)
-    self.call = call { bound.later { $0.channel?.pump() } }
+    self.stream = stream { bound.later { $0.channel?.pump() } }
     reference.channel = self
     settle()
   }
 
-  deinit { endCall() }
+  deinit { endStream() }
 
   /// A reference with which the stream can wake the channel without keeping it alive.
   private final class WeakReference {
@@ -113,7 +113,7 @@ final class Channel {
   func terminate() {
     guard !isOver else { return }
     isOver = true
-    endCall()
+    endStream()
     back?.channel.onLoop { $0.finish() }
     back = nil
     timer?.timer.cancel()
@@ -127,7 +127,7 @@ final class Channel {
   /// requests.
   func shutDown() {
     guard !isOver, !session.isEnded else { return }
-    call.stop(Status(.unavailable, "The server is stopping."))
+    stream.stop(Status(.unavailable, "The server is stopping."))
     pump()
   }
 
@@ -143,8 +143,8 @@ final class Channel {
 
   /// Passes the client's messages to the stream as long as it has room. The others wait.
   private func take() {
-    while call.hasRoom, let request = session.nextMap() {
-      do { try call.receive(request) } catch { fail(error) }
+    while stream.hasRoom, let request = session.nextMap() {
+      do { try stream.receive(request) } catch { fail(error) }
     }
   }
 
@@ -176,9 +176,9 @@ final class Channel {
     settle()
   }
 
-  private func pull() -> ChannelStreamProgress {
+  private func pull() -> BodyProgress {
     do {
-      let progress = try call.pull { message in
+      let progress = try stream.pull { message in
         session.append(message)
         return session.wantsMessage
       }
@@ -192,7 +192,7 @@ final class Channel {
   }
 
   private func fail(_ error: any Error) {
-    let status = Status(error, database: call.database)
+    let status = Status(error, database: stream.database)
     back?.channel.onLoop { $0.logFailure(of: status) }
     var json = JSONWriter(.compact)
     ErrorJSON.append(status, httpStatus: ErrorJSON.httpStatus(status.code), to: &json)
@@ -201,13 +201,13 @@ final class Channel {
 
   private func finish(_ ending: ChannelSession.Ending) {
     session.end(ending)
-    endCall()
+    endStream()
   }
 
-  private func endCall() {
-    guard !isCallOver else { return }
-    isCallOver = true
-    call.end()
+  private func endStream() {
+    guard !isStreamOver else { return }
+    isStreamOver = true
+    stream.end()
   }
 
   // MARK: Time and memory

@@ -1,9 +1,10 @@
 import DatabaseService
 import DocumentModel
+import Transport
 
 /// The stream that a channel carries, `Listen` or `Write`, with JSON requests and responses. Use it on the
 /// channel's loop only.
-protocol ChannelStream: AnyObject {
+protocol ChannelStream {
   /// The stream's database, once it is known. Errors name documents in it.
   var database: DatabaseID? { get }
 
@@ -13,28 +14,19 @@ protocol ChannelStream: AnyObject {
   /// Handles a request: the JSON of one `ListenRequest` or `WriteRequest`.
   ///
   /// - Throws: an error that ends the stream.
-  func receive(_ request: [UInt8]) throws
+  mutating func receive(_ request: [UInt8]) throws
 
-  /// Calls `emit` with the JSON of each available message until it returns `false`.
+  /// Calls `emit` with the JSON of each available message until it returns `false`. After `more`, the channel pulls
+  /// again when other requests had their turn; after `waiting`, when the stream wakes it.
   ///
   /// - Throws: an error that ends the stream.
-  func pull(_ emit: (UnsafeRawBufferPointer) -> Bool) throws -> ChannelStreamProgress
+  mutating func pull(_ emit: (UnsafeRawBufferPointer) -> Bool) throws -> BodyProgress
 
   /// Makes a later pull throw an error, after the responses to accepted requests.
-  func stop(_ status: Status)
+  mutating func stop(_ status: Status)
 
   /// Ends the stream. It is not used afterwards.
   func end()
-}
-
-/// The result of a pull.
-enum ChannelStreamProgress {
-  /// More messages may be available. Pull again after other requests had their turn.
-  case more
-  /// No message is available. The stream wakes the channel when one is.
-  case waiting
-  /// The stream has ended.
-  case finished
 }
 
 /// The method that a channel carries.
@@ -43,15 +35,13 @@ package enum ChannelMethod: Sendable {
 }
 
 /// A stream that fails at once. Its handshake still succeeds, because only a channel can carry an error's code.
-final class FailedChannelStream: ChannelStream {
-  private let status: Status
-
-  init(_ status: Status) { self.status = status }
+struct FailedStream: ChannelStream {
+  let status: Status
 
   var database: DatabaseID? { nil }
   var hasRoom: Bool { true }
   func receive(_ request: [UInt8]) throws {}
-  func pull(_ emit: (UnsafeRawBufferPointer) -> Bool) throws -> ChannelStreamProgress { throw status }
+  func pull(_ emit: (UnsafeRawBufferPointer) -> Bool) throws -> BodyProgress { throw status }
   func stop(_ status: Status) {}
   func end() {}
 }

@@ -21,10 +21,7 @@ package final class WebChannelHandler: API {
   package convenience init(_ service: FirestoreService, _ authenticator: Authenticator) {
     let decoder = StreamRequestDecoder(service)
     self.init(authenticator, channels: ChannelTable()) { method, caller, wake in
-      switch method {
-      case .listen: ListenChannelStream(service, decoder, as: caller, wake: wake)
-      case .write: WriteChannelStream(service, decoder, as: caller, wake: wake)
-      }
+      JSONStream(method, service, decoder, as: caller, wake: wake)
     }
   }
 
@@ -38,6 +35,7 @@ package final class WebChannelHandler: API {
   /// The number of open channels.
   package var openChannels: Int { channels.count }
 
+  /// The requests that the API handles.
   package static var routes: [Route<WebChannelHandler>] {
     let service = "/google.firestore.v1.Firestore"
     let channels = [(ChannelMethod.listen, "\(service)/Listen/channel"), (.write, "\(service)/Write/channel")]
@@ -124,7 +122,7 @@ package final class WebChannelHandler: API {
     ) { wake in
       switch caller {
       case .success(let caller): makeCall(method, caller, wake)
-      case .failure(let status): FailedChannelStream(status)
+      case .failure(let status): FailedStream(status: status)
       }
     }
     do throws(ChannelFault) {

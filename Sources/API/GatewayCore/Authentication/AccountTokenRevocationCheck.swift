@@ -3,7 +3,7 @@ import RulesEngine
 import Synchronization
 import WireFormat
 
-/// Checks whether a user's token was revoked before its expiry. Streams opened with the token check it repeatedly.
+/// Checks whether a token was revoked before its expiry. Streams opened with the token check it repeatedly.
 package final class AccountTokenRevocationCheck: TokenRevocationCheck {
   private let accounts: AccountStore
   private let token: [UInt8]
@@ -19,7 +19,7 @@ package final class AccountTokenRevocationCheck: TokenRevocationCheck {
 
   /// The reason why the token was revoked, or `nil` if it is still valid. If accounts have changed since the last
   /// check, it verifies the token again, which costs a signature check. It ignores the token's expiry, which the
-  /// streams check.
+  /// streams of users check.
   package var revocationReason: String? {
     // Read the counter first: a change during the check must not be missed.
     let changes = accounts.changes
@@ -28,7 +28,7 @@ package final class AccountTokenRevocationCheck: TokenRevocationCheck {
       _ = try token.withRawBytes { (token) throws(TokenError) in
         do throws(TokenError) { _ = try accounts.verifyBearer(token) } catch {
           guard case .expired = error else { throw error }
-          try accounts.checkUser(ofExpired: token)
+          try accounts.checkHolder(ofExpired: token)
         }
       }
     } catch {

@@ -79,15 +79,15 @@ package final class AccountTokens: TokenVerifier {
     return caller
   }
 
-  /// Verifies a token without the cache. Returns its caller and its expiry in seconds since 1970. A user's caller
-  /// keeps the result of `revocationCheck`.
+  /// Verifies a token without the cache. Returns its caller and its expiry in seconds since 1970. The caller keeps
+  /// the result of `revocationCheck`.
   package static func caller(
     bearing token: UnsafeRawBufferPointer, in accounts: AccountStore,
-    revocationCheck: () -> AccountTokenRevocationCheck? = { nil }
+    revocationCheck: () -> AccountTokenRevocationCheck
   ) throws(Status) -> (caller: Caller, expirySeconds: Int64) {
     do throws(TokenError) {
       switch try accounts.verifyBearer(token) {
-      case .admin(let expiry): return (.admin, expiry)
+      case .admin(let expiry): return (.administrator(revocationCheck: revocationCheck()), expiry)
       case .user(let token):
         let seconds = token.expirySeconds
         let expiry = seconds < .max / 1_000_000 ? seconds * 1_000_000 : nil

@@ -70,8 +70,3 @@ package struct Authenticator: Sendable {
     return token.isEmpty ? nil : UnsafeRawBufferPointer(rebasing: token)
   }
 }
-
-extension Caller {
-  /// Whether the caller is an administrator.
-  package var isAdmin: Bool { if case .admin = self { true } else { false } }
-}

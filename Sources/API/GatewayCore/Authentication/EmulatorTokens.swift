@@ -32,7 +32,12 @@ package final class EmulatorTokens: TokenVerifier {
   /// - Throws: `INVALID_ARGUMENT` if the token is not a JWT.
   package func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller {
     if token.elementsEqual("owner".utf8) || token.dropping("ya29.") != nil { return .admin }
-    if ServiceKeys.isAccessToken(token) { return try AccountTokens.caller(bearing: token, in: accounts).caller }
+    if ServiceKeys.isAccessToken(token) {
+      let changes = accounts.changes
+      return try AccountTokens.caller(bearing: token, in: accounts) {
+        AccountTokenRevocationCheck(Array(token), in: accounts, changes: changes)
+      }.caller
+    }
     let slot = Self.slot(of: token)
     let found = known.withLock { known -> RulesAuth? in
       guard let entry = known[slot], Self.areEqual(entry.token, token) else { return nil }

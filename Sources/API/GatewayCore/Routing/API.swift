@@ -47,6 +47,8 @@ package enum RouteAccess: String, Sendable {
   case administrator
   /// Test suites: every client of an emulator, and no caller of a production server.
   case emulator
+  /// Administrators, and test suites of an emulator.
+  case administratorOrEmulator
 
   /// Checks that the route exists for a caller.
   ///
@@ -57,6 +59,7 @@ package enum RouteAccess: String, Sendable {
       case .everyone, .caller: true
       case .administrator: caller.isAdmin
       case .emulator: authenticator.isForEmulator
+      case .administratorOrEmulator: caller.isAdmin || authenticator.isForEmulator
       }
     guard isAdmitted else { throw Status(.permissionDenied, "Missing or insufficient permissions.") }
   }

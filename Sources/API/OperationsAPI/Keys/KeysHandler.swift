@@ -1,7 +1,6 @@
 package import GatewayCore
 package import Accounts
 import DatabaseService
-import Dispatch
 import DocumentModel
 package import Transport
 import WireFormat
@@ -26,6 +25,7 @@ package final class KeysHandler: API {
     self.authenticator = authenticator
   }
 
+  /// The requests that the API handles.
   package static var routes: [Route<KeysHandler>] {
     [
       published("/robot/v1/metadata/x509/securetoken@system.gserviceaccount.com") {
@@ -85,8 +85,10 @@ package final class KeysHandler: API {
   ) throws {
     let keys = accounts.signingKeys
     // Verifiers cache the response, so create the first key before the first list is sent.
-    guard accounts.mode == .production, keys.published(purpose).isEmpty else { return Self.send(text(keys), responder) }
-    DispatchQueue.global(qos: .userInitiated).async {
+    guard !accounts.mode.acceptsUnsignedTokens, keys.published(purpose).isEmpty else {
+      return Self.send(text(keys), responder)
+    }
+    responder.work {
       let outcome = Result { () throws(TokenError) in try keys.current(purpose) }
       responder.onLoop {
         switch outcome {
@@ -199,7 +201,7 @@ package final class KeysHandler: API {
   /// Computes a response on another thread: creating a key takes a tenth of a second, and a write waits for a disk
   /// sync. Responds with 404 if the result is `nil`.
   private static func work(_ responder: Responder, _ body: @escaping @Sendable () throws(TokenError) -> [UInt8]?) {
-    DispatchQueue.global(qos: .userInitiated).async {
+    responder.work {
       let outcome = Result { () throws(TokenError) in try body() }
       responder.onLoop {
         switch outcome {

@@ -3,7 +3,6 @@ import Basics
 package import DatabaseService
 import Dispatch
 import DocumentModel
-import DocumentStore
 import Synchronization
 import Transport
 
@@ -25,15 +24,15 @@ package final class MetricsReport: Sendable {
 
   /// Returns the text. Costs some thousand counters and a few page reads for each open database. Blocks until the
   /// list of listeners arrives, for at most 2 seconds. If it does not arrive in time, the text reports no listeners.
-  func text() -> [UInt8] {
+  func text(as administrator: Administrator) -> [UInt8] {
     var text = MetricsText()
     text.family("hearth_build_info", .gauge, "Always 1; the labels describe the running program.")
     text.sample([("version", operations.version)], 1)
     appendTransport(to: &text)
     appendService(to: &text)
-    appendCommits(to: &text)
-    appendListeners(to: &text)
-    appendDatabases(to: &text)
+    appendCommits(to: &text, as: administrator)
+    appendListeners(to: &text, as: administrator)
+    appendDatabases(to: &text, as: administrator)
     text.family(
       "hearth_rules_stale_files", .gauge, "Rules files whose latest version does not compile and is not in force.")
     text.sample([], operations.staleRulesFiles())
@@ -98,10 +97,10 @@ package final class MetricsReport: Sendable {
     text.sample([], counts[.transactions])
   }
 
-  private func appendCommits(to text: inout MetricsText) {
-    let counts = service.databases.counters
+  private func appendCommits(to text: inout MetricsText, as administrator: Administrator) {
+    let counts = service.commitCounts(as: administrator)
     text.family("hearth_commits_total", .counter, "Commits by outcome.")
-    for outcome in CommitCounters.Outcome.allCases { text.sample([("outcome", "\(outcome)")], counts[outcome]) }
+    for (outcome, count) in counts.outcomes { text.sample([("outcome", outcome)], count) }
     text.family("hearth_documents_written_total", .counter, "Writes in successful commits.")
     text.sample([], counts.writes)
     text.family(
@@ -111,19 +110,18 @@ package final class MetricsReport: Sendable {
       sum: Double(counts.microseconds) / 1e6)
     text.family("hearth_commit_group_size", .histogram, "Commits written together with one sync.")
     text.histogram(
-      bounds: CommitCounters.groupBounds.map(Double.init), counts: counts.groups,
-      sum: Double(CommitCounters.Outcome.allCases.reduce(0) { $0 + counts[$1] }))
+      bounds: CommitCounts.groupBounds.map(Double.init), counts: counts.groups,
+      sum: Double(counts.outcomes.reduce(0) { $0 + $1.count }))
   }
 
-  private func appendListeners(to text: inout MetricsText) {
+  private func appendListeners(to text: inout MetricsText, as administrator: Administrator) {
     let done = DispatchSemaphore(value: 0)
     let found = Mutex<[ListenerDescription]>([])
-    let isAsked =
-      (try? service.listeners(as: .admin) { listeners in
-        found.withLock { $0 = listeners }
-        done.signal()
-      }) != nil
-    if isAsked { _ = done.wait(timeout: .now() + .milliseconds(Self.listenersTimeoutMilliseconds)) }
+    service.listeners(as: administrator) { listeners in
+      found.withLock { $0 = listeners }
+      done.signal()
+    }
+    _ = done.wait(timeout: .now() + .milliseconds(Self.listenersTimeoutMilliseconds))
     let listeners = found.withLock { $0 }
     text.family("hearth_listeners_open", .gauge, "Listeners open now: streams and feeds.")
     text.sample([], listeners.count)
@@ -135,13 +133,13 @@ package final class MetricsReport: Sendable {
     text.sample([], listeners.reduce(0) { $0 + $1.queuedBytes })
   }
 
-  private func appendDatabases(to text: inout MetricsText) {
-    let open = service.databases.openDatabases
+  private func appendDatabases(to text: inout MetricsText, as administrator: Administrator) {
+    let open = service.openCounts(as: administrator)
     text.family("hearth_databases_open", .gauge, "Databases open now.")
-    text.sample([], open.count)
+    text.sample([], open.databases)
     text.family("hearth_transactions_open", .gauge, "Transactions of clients open now.")
-    text.sample([], open.reduce(0) { $0 + $1.transactions.count })
-    let shown = service.databaseUse(databasesMax: Self.databasesMax)
+    text.sample([], open.transactions)
+    let shown = service.databaseUse(databasesMax: Self.databasesMax, as: administrator)
     func family(_ name: String, _ help: StaticString, _ value: (DatabaseUse) -> Int) {
       text.family(name, .gauge, help)
       for use in shown { text.sample([("project", use.id.project), ("database", use.id.database)], value(use)) }

@@ -1,6 +1,6 @@
-package import GatewayCore
+import Basics
 package import DatabaseService
-import Dispatch
+package import GatewayCore
 import Synchronization
 package import Transport
 import WireFormat
@@ -18,27 +18,31 @@ import WireFormat
 /// token.
 package final class OperationsHandler: API {
   package let authenticator: Authenticator
+  private let service: FirestoreService
   /// Whether every caller is trusted.
   private let trustsEveryone: Bool
   private let operations: OperationsService
   private let metrics: MetricsReport
   /// Unauthenticated callers have their own queue, so that many of them cannot keep an operator waiting.
-  private let untrusted = OperationsQueue("hearth.operations.public")
-  private let trusted = OperationsQueue("hearth.operations")
+  private let untrusted = BoundedWorkers(
+    "operations-open", unfinishedMax: WorkerLimits.operationsUnfinishedMax)
+  private let trusted = BoundedWorkers("operations", unfinishedMax: WorkerLimits.operationsUnfinishedMax)
   /// The last readiness sent to unauthenticated callers, which is reused for one second.
   private let lastReadiness = Mutex<(isReady: Bool, at: ContinuousClock.Instant)?>(nil)
 
   /// Creates a handler. With `trustsEveryone` its address must be reachable only for operators.
   package init(
-    _ operations: OperationsService, metrics: MetricsReport, _ authenticator: Authenticator,
-    trustsEveryone: Bool = false
+    _ operations: OperationsService, metrics: MetricsReport, _ service: FirestoreService,
+    _ authenticator: Authenticator, trustsEveryone: Bool = false
   ) {
     self.operations = operations
     self.metrics = metrics
+    self.service = service
     self.authenticator = authenticator
     self.trustsEveryone = trustsEveryone
   }
 
+  /// The requests that the API handles.
   package static var routes: [Route<OperationsHandler>] {
     [
       Route([.get, .head], ["/healthz"], kind: .operations, access: .everyone) { _, _, call in
@@ -59,28 +63,30 @@ package final class OperationsHandler: API {
     Self.send(405, Self.plain, Array("Method Not Allowed\n".utf8), responder.exchange)
   }
 
-  /// Whether a caller may see details.
-  private func trusts(_ caller: Caller) -> Bool { trustsEveryone || caller.isAdmin || authenticator.isForEmulator }
+  /// Returns the proof that a caller may see details, or `nil` if it may not.
+  private func administrator(_ caller: Caller) -> Administrator? {
+    try? service.administrator(trustsEveryone ? .admin : caller)
+  }
 
   private func readiness(_ call: RoutedCall) {
     let exchange = call.responder.exchange
-    guard trusts(call.caller) else { return sendReadiness(exchange) }
+    guard administrator(call.caller) != nil else { return sendReadiness(exchange) }
     work(trusted, exchange) { [operations] in Self.readiness(operations.unready()) }
   }
 
   private func metrics(_ call: RoutedCall) {
     let exchange = call.responder.exchange
-    guard trusts(call.caller) else {
+    guard let administrator = administrator(call.caller) else {
       let status = Status(.permissionDenied, "Metrics require an administrator's token, or --metrics-address.")
       return Self.send(403, Self.json, ErrorJSON.encode(status, httpStatus: 403), exchange)
     }
-    work(trusted, exchange) { [metrics] in (200, Self.metricsText, metrics.text()) }
+    work(trusted, exchange) { [metrics] in (200, Self.metricsText, metrics.text(as: administrator)) }
   }
 
   /// Sends the readiness to a caller who is not trusted.
   private func sendReadiness(_ exchange: Exchange) {
     if let isReady = readinessWithin(.seconds(1)) { return Self.send(Self.readiness(isReady: isReady), exchange) }
-    let isTaken = untrusted.work { [self] in
+    let isTaken = untrusted.run { [self] in
       let isReady: Bool
       if let ready = readinessWithin(.seconds(1)) {
         isReady = ready
@@ -107,8 +113,8 @@ package final class OperationsHandler: API {
   private typealias Response = (status: Int, type: StaticString, body: [UInt8])
 
   /// Runs work that may wait for the disk on a queue, and sends its response.
-  private func work(_ queue: OperationsQueue, _ exchange: Exchange, _ body: @escaping @Sendable () -> Response) {
-    let isTaken = queue.work {
+  private func work(_ queue: BoundedWorkers, _ exchange: Exchange, _ body: @escaping @Sendable () -> Response) {
+    let isTaken = queue.run {
       let response = body()
       exchange.loop.execute { Self.send(response, exchange) }
     }
@@ -153,28 +159,5 @@ package final class OperationsHandler: API {
     }
     json.endObject()
     return json.finish()
-  }
-}
-
-/// A serial queue for responses that may wait for the disk. It refuses work above ``waitingMax``, so that many
-/// callers cannot take resources from clients.
-private final class OperationsQueue: Sendable {
-  private let queue: DispatchQueue
-  private let waiting = Atomic(0)
-  private static let waitingMax = 16
-
-  init(_ label: String) { queue = DispatchQueue(label: label, qos: .utility) }
-
-  /// Runs `body` when its turn comes. Returns `false` if too many are waiting.
-  func work(_ body: @escaping @Sendable () -> Void) -> Bool {
-    guard waiting.wrappingAdd(1, ordering: .relaxed).newValue <= Self.waitingMax else {
-      waiting.wrappingSubtract(1, ordering: .relaxed)
-      return false
-    }
-    queue.async { [self] in
-      body()
-      waiting.wrappingSubtract(1, ordering: .relaxed)
-    }
-    return true
   }
 }

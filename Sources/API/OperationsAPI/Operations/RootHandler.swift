@@ -9,6 +9,7 @@ package final class RootHandler: API {
   /// Creates a handler.
   package init(_ authenticator: Authenticator) { self.authenticator = authenticator }
 
+  /// The requests that the API handles.
   package static var routes: [Route<RootHandler>] {
     [
       Route([.get, .head], ["/"], kind: .operations, access: .everyone) { _, _, call in

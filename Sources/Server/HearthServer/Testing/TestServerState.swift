@@ -1,4 +1,4 @@
-import IdentityAPI
+import IdentityService
 import FileService
 import OperationsAPI
 import GatewayCore
@@ -20,6 +20,7 @@ final class TestServerState: Sendable {
   let time: TestTime
   let stores: TestStores
   let accountsStore: LMDBStore
+  let identity: AccountsService
   let local: LocalServer
   let storage: StorageService
   private let files: TestServerFiles
@@ -54,7 +55,7 @@ final class TestServerState: Sendable {
       try stores.open(id)
     }
     let service = FirestoreService(
-      databases: registry, defaultAccess: .everybody, rules: rules, requiresIndexes: settings.requiresIndexes)
+      databases: registry, mode: .emulator, rules: rules, requiresIndexes: settings.requiresIndexes)
     files = TestServerFiles(origin, configuration, registry)
     fileStore = files.makeStore()
     let accounts: AccountStore
@@ -63,9 +64,10 @@ final class TestServerState: Sendable {
       accounts = try AccountStore(
         store: accountsStore, project: AccountsProject(settings.project), mode: .emulator, now: { time.clock.now() })
     } catch { throw .storage(error.description) }
+    identity = try configuration.accounts.service(accounts)
     storage = StorageService(store: fileStore, rules: fileRules, documents: service, project: settings.project)
     let gateway = HTTPGateway(
-      service, accounts: accounts, identity: try configuration.accounts.toolkit(accounts),
+      service, accounts: accounts, identity: identity,
       files: storage,
       operations: OperationsService(counters: Self.counters, version: Server.version, unready: { [] }))
     var limits = TransportConfiguration()

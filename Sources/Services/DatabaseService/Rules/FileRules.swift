@@ -1,6 +1,4 @@
 package import DocumentModel
-import DocumentStore
-import KeyValue
 package import RulesEngine
 import Synchronization
 import WireFormat
@@ -80,21 +78,21 @@ package enum FileDenial: Error {
   case denied(RulesMethod)
 }
 
-/// What one caller may do with files. No case is a default: each decision has to handle both.
+/// The operations on files that are open to one caller. No case is a default: each decision has to handle both.
 package enum FilesAccess: Sendable {
   /// No rules apply: the caller is an administrator.
   case unrestricted
   /// Rules decide about each operation.
   case restricted(FileAuthorizer)
 
-  /// Returns what a caller may do. `firestore.get()` in rules reads one snapshot of `database`, regardless of the
+  /// Determines the access of a caller. `firestore.get()` in rules reads one snapshot of `database`, regardless of the
   /// number of lookups. Lookups fail if that database does not exist.
   /// - Throws: ``FileDenial/withoutRules`` if no rules are loaded and the caller is not an administrator.
   package init(
     of caller: Caller, by rules: FileRules, _ service: FirestoreService, documentsIn database: DatabaseID?
   ) throws(FileDenial) {
     switch caller {
-    case .admin: self = .unrestricted
+    case .administrator: self = .unrestricted
     case .user(let auth):
       guard let active = rules.active else { throw .withoutRules }
       self = .restricted(FileAuthorizer(service: service, ruleset: active, auth: auth, database: database))
@@ -154,22 +152,19 @@ package struct FileAuthorizer: Sendable {
   /// Evaluates a request, or returns `nil` if the documents cannot be read.
   fileprivate func decide(_ request: FileRequest, _ explaining: Decision.Explanation) -> Decision? {
     // Do not open a database for rules that read no documents.
-    guard ruleset.readsDocuments, let id = database, let database = try? service.database(id) else {
-      return decide(request, nil, explaining)
+    let decision = try? service.withEvaluation(documentsIn: ruleset.readsDocuments ? database : nil) {
+      evaluation, now in decide(request, evaluation, now, explaining)
     }
-    return try? database.read { reader in decide(request, reader.snapshot, explaining) }
+    if let decision { service.counters.add(to: decision.isAllowed ? .rulesAllowed : .rulesDenied) }
+    return decision
   }
 
   private func decide(
-    _ request: FileRequest, _ snapshot: (any KeyValueSnapshot)?, _ explaining: Decision.Explanation
+    _ request: FileRequest, _ evaluation: RulesEvaluation, _ now: Timestamp, _ explaining: Decision.Explanation
   ) -> Decision {
-    let evaluation = service.evaluations.take()
-    defer { service.evaluations.give(evaluation) }
-    if let snapshot { evaluation.documents.begin(snapshot) }
-    let now = Timestamp(uncheckedMicroseconds: service.databases.clock.now())
     let before = request.resource.map { EncodedFields($0).bytes }
     let after = request.newResource.map { EncodedFields($0).bytes }
-    let decision = BorrowedRulesRequest.with(
+    return BorrowedRulesRequest.with(
       request.method, ResourcePath.root, database: DatabaseID.defaultDatabase, auth: auth, time: now
     ) { borrowed in
       Self.withBytes(Array(request.bucket.utf8)) { bucket in
@@ -189,8 +184,6 @@ package struct FileAuthorizer: Sendable {
         }
       }
     }
-    service.counters.add(to: decision.isAllowed ? .rulesAllowed : .rulesDenied)
-    return decision
   }
 
   private static func withBytes<R>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> R) -> R {

@@ -1,5 +1,5 @@
 import DatabaseService
-import DocumentStore
+import DocumentModel
 import Files
 import RulesEngine
 

@@ -11,9 +11,6 @@ struct StorageAuthorizer: Sendable {
   let rules: FileRules
   let project: String?
 
-  /// Whether error messages name the missing permission: only in emulator mode.
-  private var explains: Bool { documents.defaultAccess == .everybody }
-
   /// Authorizes a caller for one operation. `name` is an object's name; for a list it is the prefix without its
   /// last slash.
   /// - Throws: ``FilesError/denied(_:)`` if the caller may not do it.
@@ -62,7 +59,7 @@ struct StorageAuthorizer: Sendable {
   }
 
   private func denial(_ denial: FileDenial) -> FilesError {
-    guard explains else { return .denied("Permission denied.") }
+    guard documents.mode.explainsDenials else { return .denied("Permission denied.") }
     return switch denial {
     case .withoutRules: .denied("Permission denied. Storage Emulator has no loaded ruleset.")
     case .denied(.get): .denied("Permission denied. No READ permission.")

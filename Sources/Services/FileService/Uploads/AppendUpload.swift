@@ -1,6 +1,5 @@
 package import DatabaseService
 package import Files
-import RulesEngine
 
 /// One part of a resumable upload: where its bytes belong, and whether the upload ends with them.
 package struct UploadPart: Sendable {
@@ -118,7 +117,7 @@ private struct PartReception: UploadSteps {
   /// Throws ``FilesError/denied(_:)`` if the account that began the upload, perhaps days ago, was disabled, deleted or
   /// signed out meanwhile. The age of its token does not matter, because the later requests carry no credentials.
   private func requireNotRevoked() throws(FilesError) {
-    guard case .user(let auth?)? = initiator, let reason = auth.revocationCheck?.revocationReason else { return }
+    guard let reason = initiator?.revocationReason else { return }
     throw .denied("The user who started the upload may not continue it: \(reason).")
   }
 }

@@ -1,4 +1,4 @@
-package import DocumentStore
+package import DocumentModel
 package import Files
 import Synchronization
 
