@@ -1,3 +1,4 @@
+import DocumentModel
 import Accounts
 import IdentityService
 import TestSupport

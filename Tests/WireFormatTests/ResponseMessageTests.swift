@@ -109,19 +109,24 @@ import Testing
   @Test func listsHaveMissingDocuments() throws {
     let id = try #require(DatabaseID(project: "p"))
     let key = try Self.key()
-    func list<Writer: MessageWriter>(_ out: Writer, _ count: Int) throws -> [UInt8] {
-      var out = out
+    func append(_ count: Int, to out: inout some MessageWriter) throws {
       var response = ListDocumentsResponse(in: id, mask: nil)
       for _ in 0..<count { try response.append(key, nil, to: &out) }
       response.end(nextPageToken: [1], to: &out)
-      return out.bytes
+    }
+    func json(_ count: Int) throws -> String {
+      var out = JSONWriter(.compact)
+      out.beginObject()
+      try append(count, to: &out)
+      out.endObject()
+      return String(decoding: out.bytes, as: UTF8.self)
     }
     let name = #"{"name":"projects/p/databases/(default)/documents/c/d"}"#
-    #expect(
-      String(decoding: try list(JSONWriter(.compact), 2), as: UTF8.self)
-        == #""documents":[\#(name),\#(name)],"nextPageToken":"AQ==""#)
-    #expect(String(decoding: try list(JSONWriter(.compact), 0), as: UTF8.self) == #""nextPageToken":"AQ==""#)
-    let bytes = try list(ProtobufMessageWriter(), 1)
+    #expect(try json(2) == #"{"documents":[\#(name),\#(name)],"nextPageToken":"AQ=="}"#)
+    #expect(try json(0) == #"{"nextPageToken":"AQ=="}"#)
+    var out = ProtobufMessageWriter()
+    try append(1, to: &out)
+    let bytes = out.bytes
     #expect(bytes.prefix(4) == [0x0A, 46, 0x0A, 44] && bytes.count == 48 + 6)
   }
 }

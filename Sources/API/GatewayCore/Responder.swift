@@ -43,13 +43,22 @@ package struct Responder: Sendable {
 
   /// Responds with JSON. `cacheControl` overrides the default, which leaves caching to the client.
   package func sendJSON(_ body: [UInt8], status: Int = 200, etag: String? = nil, cacheControl: String? = nil) {
-    exchange.respond(
+    sendJSON(status: status, etag: etag, cacheControl: cacheControl) { $0.append(contentsOf: body) }
+  }
+
+  /// Responds with the JSON that `write` appends to the output of the connection. If it throws, nothing is sent.
+  ///
+  /// - Throws: The error that `write` throws.
+  package func sendJSON(
+    status: Int = 200, etag: String? = nil, cacheControl: String? = nil, _ write: (inout [UInt8]) throws -> Void
+  ) rethrows {
+    try exchange.respond(
       status: status,
       headers: { headers in
         writeHeaders(&headers, etag: etag)
         if let cacheControl { headers.add("Cache-Control", cacheControl) }
       },
-      body: { $0.append(contentsOf: body) })
+      body: write)
   }
 
   /// Responds with a stream of JSON.

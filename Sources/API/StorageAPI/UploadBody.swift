@@ -62,6 +62,9 @@ final class UploadBody: BodySink {
   private var isOver = false
   /// The error to respond with, and the number of bytes discarded since it occurred.
   private var refusal: (error: FilesError, discardedBytes: Int)?
+  /// Whether the queue has released a stopped upload, and the error to respond with when it has.
+  private var isReleased = false
+  private var response: FilesError?
 
   /// Starts to receive a body that is only content.
   ///
@@ -199,7 +202,11 @@ final class UploadBody: BodySink {
     guard !isOver else { return }
     isOver = true
     refusal = (error, 0)
-    if let upload { queue.run { upload.interrupt() } }
+    let bound = LoopBound(self, to: exchange.loop)
+    queue.run { [upload] in
+      upload?.interrupt()
+      bound.later { $0.released() }
+    }
     Self.heldBytes.subtract(piece.count, ordering: .relaxed)
     piece = []
     multipart = nil
@@ -213,8 +220,15 @@ final class UploadBody: BodySink {
     if known.discardedBytes + count > DiscardedBody.bytesMax { refuse(known.error) }
   }
 
+  /// Responds with an error once the queue has released the upload. Otherwise the client's next request could find the
+  /// upload still in use.
   private func refuse(_ error: FilesError) {
     refusal = nil
-    respond(.failure(error))
+    if isReleased { respond(.failure(error)) } else { response = error }
+  }
+
+  private func released() {
+    isReleased = true
+    if let response { respond(.failure(response)) }
   }
 }

@@ -14,14 +14,14 @@ import LMDBEngine
 ///     DIR/files/content/…      the content, see ``ContentDirectory``
 ///
 /// A server in memory keeps the content in a directory on `/dev/shm`, and removes it when it stops. If a server was
-/// killed, the next server removes its directory.
+/// killed, the next process with a server in memory removes its directory.
 enum FilesSetup {
   /// The most memory for content, and for metadata, in bytes.
   private static let inMemoryBytesMax = 4 << 30
   private static let inMemoryMetadataBytesMax = 512 << 20
   private static let secondsBetweenCleanings = 3600
   private static let memoryRoot = "/dev/shm"
-  private static let memoryPrefix = "hearth-files-"
+  private static let memoryPrefix = "hearth-memory-"
 
   /// Returns a file store that is opened on first use.
   static func make(
@@ -124,23 +124,12 @@ enum FilesSetup {
     }
   }
 
-  /// Returns a directory in memory. Its name contains the process ID, so later servers can recognize it as
-  /// abandoned.
-  static func inMemory() throws(FilesError) -> ContentDirectory {
-    removeLeftovers()
-    var generator = SystemRandomNumberGenerator()
-    let path = "\(memoryRoot)/\(memoryPrefix)\(getpid())-\(UInt64.random(in: 0 ... .max, using: &generator))"
-    let contents = try ContentDirectory(path, isInMemory: true, bytesMax: inMemoryBytesMax)
-    contents.removesItself()
-    return contents
-  }
+  /// Removes the directories of killed servers, once in each process.
+  private static let removedLeftovers: Void = ContentDirectory.removeAbandoned(in: memoryRoot, prefix: memoryPrefix)
 
-  /// Removes the directories of processes that no longer run.
-  private static func removeLeftovers() {
-    for name in ContentDirectory.names(in: memoryRoot) where name.hasPrefix(memoryPrefix) {
-      let rest = name.dropFirst(memoryPrefix.count)
-      guard let process = Int32(rest.prefix { $0 != "-" }), kill(process, 0) != 0, errno == ESRCH else { continue }
-      ContentDirectory.remove("\(memoryRoot)/\(name)")
-    }
+  /// Returns a directory in memory, which is removed when it is no longer used.
+  static func inMemory() throws(FilesError) -> ContentDirectory {
+    removedLeftovers
+    return try ContentDirectory.temporary(in: memoryRoot, prefix: memoryPrefix, bytesMax: inMemoryBytesMax)
   }
 }

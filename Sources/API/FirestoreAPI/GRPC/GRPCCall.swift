@@ -56,19 +56,18 @@ final class GRPCCall {
 
   // MARK: Response
 
-  /// Responds with the message that `write` appends, or with the error that it throws.
+  /// Responds with the message that `write` appends to the output, or with the error that it throws.
   func send(_ write: (inout [UInt8]) throws -> Void) {
-    var body: [UInt8] = []
-    do {
-      body.reserveCapacity(512)
-      let start = GRPCFrame.begin(in: &body)
-      try write(&body)
-      compression.end(start, in: &body)
-    } catch { return fail(error) }
     guard begin() else { return }
-    exchange.respond(
-      status: 200, headers: { addHead(&$0) }, body: { $0.append(contentsOf: body) },
-      trailers: { GRPCStatus.addOK(to: &$0) })
+    do {
+      try exchange.respond(
+        status: 200, headers: { addHead(&$0) }, body: { try compression.frame(in: &$0, write) },
+        trailers: { GRPCStatus.addOK(to: &$0) })
+    } catch {
+      // Nothing was sent.
+      hasResponded = false
+      fail(error)
+    }
   }
 
   /// Responds with a message.

@@ -23,6 +23,7 @@ struct ProtobufResponseEncoder: ResponseEncoder {
   mutating func fail(_ status: Status) { failure = status }
 
   mutating func take(into out: inout [UInt8]) {
+    guard !out.isEmpty else { return swap(&out, &bytes) }
     out.append(contentsOf: bytes)
     bytes.removeAll(keepingCapacity: true)
   }

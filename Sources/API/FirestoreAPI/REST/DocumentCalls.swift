@@ -14,20 +14,13 @@ extension RESTHandler {
     let known = request.header("if-none-match")
     let access = try service.access(to: call.database, as: call.caller)
     let incarnation = access.incarnation
-    var tag = ""
-    let body = try service.getDocument(get.key, in: access, consistency: get.consistency) { document -> [UInt8]? in
-      tag = ETag.make(incarnation: incarnation, version: document.updateVersion)
-      if let known, ETag.matches(known, tag) { return nil }
-      var json = JSONWriter(call.style)
-      // Usually enough for the head and a few short fields with indentation.
-      json.bytes.reserveCapacity(512 + 3 * document.fields.count)
-      try json.append(get.key, document, root: call.database.documentsRootBytes, mask: get.mask)
-      return json.finish()
-    }
-    if let body {
-      call.responder.sendJSON(body, etag: tag)
-    } else {
-      call.responder.sendNotModified(etag: tag)
+    let root = call.database.documentsRootBytes
+    try service.getDocument(get.key, in: access, consistency: get.consistency) { document in
+      let tag = ETag.make(incarnation: incarnation, version: document.updateVersion)
+      if let known, ETag.matches(known, tag) { return call.responder.sendNotModified(etag: tag) }
+      try EncodedDocument.with(get.key, document, root: root) { encoded in
+        try call.send(MaskedDocument(encoded, mask: get.mask), etag: tag)
+      }
     }
   }
 

@@ -30,6 +30,10 @@ struct JSONResponseEncoder: ResponseEncoder {
   }
 
   mutating func take(into out: inout [UInt8]) {
-    out.append(contentsOf: json.take())
+    if out.isEmpty {
+      swap(&out, &json.bytes)
+    } else {
+      out.append(contentsOf: json.take())
+    }
   }
 }

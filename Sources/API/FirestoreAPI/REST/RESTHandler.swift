@@ -85,12 +85,17 @@ struct RESTRequest: Sendable {
 
   /// Responds with a message.
   func send(_ message: some EncodableMessage) {
-    do {
-      var body: [UInt8] = []
-      try message.appendJSON(style, to: &body)
-      body.append(UInt8(ascii: "\n"))
-      responder.sendJSON(body)
-    } catch { fail(error) }
+    do { try send(message, etag: nil) } catch { fail(error) }
+  }
+
+  /// Responds with a message, which is encoded in the output of the connection.
+  ///
+  /// - Throws: ``WireError`` if a stored document is damaged. Then nothing is sent.
+  func send(_ message: some EncodableMessage, etag: String?) throws {
+    try responder.sendJSON(etag: etag) { out in
+      try message.appendJSON(style, to: &out)
+      out.append(UInt8(ascii: "\n"))
+    }
   }
 
   /// Responds with a message or an error.

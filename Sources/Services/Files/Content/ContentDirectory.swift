@@ -28,7 +28,8 @@ package final class ContentDirectory: Sendable {
   package let isInMemory: Bool
   private let bytesMax: Int
   private let usedBytes = Atomic<Int>(0)
-  private let isTemporary = Atomic<Bool>(false)
+  /// The ownership of a directory that is removed with this object, or `nil` if it is kept.
+  private let ownership: DirectoryOwnership?
   private let fault: (@Sendable (DiskCall) -> Int32)?
   /// Whether unreferenced content was kept because it was being copied.
   private let hasLeftovers = Atomic<Bool>(false)
@@ -40,22 +41,43 @@ package final class ContentDirectory: Sendable {
   ///   - fault: for tests: called before each operation that changes the disk. If it returns a number other than 0,
   ///     the operation is skipped and fails with that `errno`.
   /// - Throws: ``FilesError/system(operation:path:code:)`` if a directory cannot be created.
-  package init(
+  package convenience init(
     _ path: String, isInMemory: Bool = false, bytesMax: Int = .max, fault: (@Sendable (DiskCall) -> Int32)? = nil
+  ) throws(FilesError) {
+    try self.init(path, isInMemory, bytesMax, fault, owning: nil)
+  }
+
+  private init(
+    _ path: String, _ isInMemory: Bool, _ bytesMax: Int, _ fault: (@Sendable (DiskCall) -> Int32)?,
+    owning ownership: DirectoryOwnership?
   ) throws(FilesError) {
     self.path = path
     self.isInMemory = isInMemory
     self.bytesMax = bytesMax
     self.fault = fault
+    self.ownership = ownership
     for directory in [path, "\(path)/content", "\(path)/incoming"] { try Self.makeDirectory(directory) }
   }
 
-  deinit {
-    if isTemporary.load(ordering: .relaxed) { Self.remove(path) }
+  /// Creates a directory on a memory file system, in `root`, with a random name that begins with `prefix`. It is
+  /// removed, with its content, when this object is deallocated. If the process is killed first,
+  /// ``removeAbandoned(in:prefix:)`` removes it.
+  /// - Parameter bytesMax: the most memory that the files may use.
+  /// - Throws: ``FilesError/system(operation:path:code:)`` if a directory cannot be created.
+  package static func temporary(
+    in root: String, prefix: String, bytesMax: Int
+  ) throws(FilesError) -> ContentDirectory {
+    var generator = SystemRandomNumberGenerator()
+    let path = "\(root)/\(prefix)\(UInt64.random(in: 0 ... .max, using: &generator))"
+    return try ContentDirectory(path, true, bytesMax, nil, owning: DirectoryOwnership(path))
   }
 
-  /// Makes the directory remove itself, with its contents, when this object is deallocated.
-  package func removesItself() { isTemporary.store(true, ordering: .relaxed) }
+  /// Removes the temporary directories of processes that were killed.
+  package static func removeAbandoned(in root: String, prefix: String) {
+    for name in names(in: root) where name.hasPrefix(prefix) {
+      DirectoryOwnership.removeIfAbandoned("\(root)/\(name)")
+    }
+  }
 
   /// Returns whether a directory contains content. Without the metadata, the names of that content are lost.
   package static func holdsContent(_ path: String) -> Bool {

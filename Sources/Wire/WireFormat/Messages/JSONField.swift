@@ -130,9 +130,9 @@ package struct JSONField: MessageField {
   private func inside<R>(_ body: () throws(WireError) -> R) throws(WireError) -> R {
     guard isKnown else { return try body() }
     decoder.enter(field)
-    let result = try body()
-    decoder.leave()
-    return result
+    // The text of an error already contains the path.
+    defer { decoder.leave() }
+    return try body()
   }
 }
 
