@@ -48,7 +48,8 @@ final class UploadBody: BodySink {
   private let respond: Respond
   private let limits: Limits
   private static let workers = BoundedWorkers("uploads", threads: WorkerLimits.uploadsThreadsMax)
-  private let queue = WorkerLane(on: workers)
+  /// The queue of the file. Tests wait for it.
+  let queue = WorkerLane(on: workers)
   /// The upload, or `nil` until the head of a multipart body was authorized.
   private var upload: Upload?
   private var multipart: (reader: MultipartReader, begin: Begin)?
@@ -62,7 +63,7 @@ final class UploadBody: BodySink {
   private var isOver = false
   /// The error to respond with, and the number of bytes discarded since it occurred.
   private var refusal: (error: FilesError, discardedBytes: Int)?
-  /// Whether the queue has released a stopped upload, and the error to respond with when it has.
+  /// Whether the queue has released the file of a stopped upload, and the error to respond with when it has.
   private var isReleased = false
   private var response: FilesError?
 
@@ -220,7 +221,7 @@ final class UploadBody: BodySink {
     if known.discardedBytes + count > DiscardedBody.bytesMax { refuse(known.error) }
   }
 
-  /// Responds with an error once the queue has released the upload. Otherwise the client's next request could find the
+  /// Responds with an error once the queue has released the file. Otherwise the client's next request could find the
   /// upload still in use.
   private func refuse(_ error: FilesError) {
     refusal = nil
