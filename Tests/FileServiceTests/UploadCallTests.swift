@@ -159,6 +159,6 @@ import WireFormat
     // An upload that was idle for an hour makes room.
     storage.time.advance(seconds: UploadRecord.restSeconds + 1)
     let ann = TestStorage.user("ann")
-    _ = try storage.begin("a", owner: .of(ann, at: "1"), as: ann)
+    _ = try storage.begin("a", owner: UploadOwner.of(ann, at: "1"), as: ann)
   }
 }

@@ -16,7 +16,8 @@ struct CloudBuckets: Sendable {
 
   /// Responds with a bucket.
   ///
-  /// - Throws: ``FilesError`` if the request is malformed, or the bucket does not exist or does not meet the conditions.
+  /// - Throws: ``FilesError`` if the request is malformed, or the bucket does not exist or does not meet the
+  ///   conditions.
   func get(_ name: String) throws(FilesError) {
     send(try service.getBucket(name, conditions: try ObjectConditions(storageRequest.parameters), as: caller))
   }

@@ -18,6 +18,7 @@ package final class CloudStorageAPI: API {
   private static let upload = "/upload/storage/v1/b"
   private static let batch = ["/batch/storage/v1/{path...}"]
 
+  /// The operations on buckets and objects, uploads, batches, and the control of an emulator.
   package static var routes: [Route<CloudStorageAPI>] {
     CloudOperation.all.map { operation in
       row(operation.methods, operation.routePaths) { made, request, call in
@@ -83,8 +84,9 @@ package final class CloudStorageAPI: API {
   ///
   /// In emulator mode clients send no credentials, or those of any service account.
   ///
-  /// - Throws: ``FilesError/invalid(_:)`` if the query is malformed or the request has encryption keys; `UNAUTHENTICATED`
-  ///   or a ``StorageErrorResponse`` if the caller is not an administrator; ``FilesError`` if the store cannot be opened.
+  /// - Throws: ``FilesError/invalid(_:)`` if the query is malformed or the request has encryption keys;
+  ///   `UNAUTHENTICATED` or a ``StorageErrorResponse`` if the caller is not an administrator; ``FilesError`` if the
+  ///   store cannot be opened.
   package func authenticate(_ request: borrowing HTTPRequest, _ access: RouteAccess) throws -> Caller {
     let parameters = try StorageContext.parameters(of: request)
     var caller = try authenticator.caller(of: request)

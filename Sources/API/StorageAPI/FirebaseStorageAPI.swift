@@ -14,6 +14,7 @@ package final class FirebaseStorageAPI: API {
     self.authenticator = authenticator
   }
 
+  /// Reads first, because they are the most frequent; then uploads and changes.
   package static var routes: [Route<FirebaseStorageAPI>] {
     [
       row([.get, .head]) { try $0.read($1, $2) },
@@ -108,8 +109,8 @@ package final class FirebaseStorageAPI: API {
 
   /// Returns the caller by the request's `authorization` header.
   ///
-  /// - Throws: ``FilesError/invalid(_:)`` if the query is malformed; `UNAUTHENTICATED` if the credentials are not valid;
-  ///   ``FilesError`` if the store cannot be opened.
+  /// - Throws: ``FilesError/invalid(_:)`` if the query is malformed; `UNAUTHENTICATED` if the credentials are not
+  ///   valid; ``FilesError`` if the store cannot be opened.
   package func authenticate(_ request: borrowing HTTPRequest, _ access: RouteAccess) throws -> Caller {
     _ = try StorageContext.parameters(of: request)
     let caller = try authenticator.caller(of: request)

@@ -18,6 +18,7 @@ package final class SignedURLAPI: API {
     self.keys = keys
   }
 
+  /// Requests of any path whose query has a signature.
   package static var routes: [Route<SignedURLAPI>] {
     [
       row([.get, .head]) { try download($0, $1, $2) },

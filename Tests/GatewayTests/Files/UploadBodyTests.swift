@@ -46,7 +46,7 @@ import WireFormat
       @Sendable func respond(_ status: Int, _ text: String) {
         exchange.respond(status: status, headers: { _ in }, body: { $0.append(contentsOf: text.utf8) })
       }
-      let respond: UploadBody.Respond = { result in
+      let report: UploadBody.Respond = { result in
         switch result {
         case .success(.stored(let object, _)):
           respond(200, "\(object.content.size) \(Hexadecimal.text(object.content.md5))")
@@ -59,9 +59,9 @@ import WireFormat
       let body =
         if let reader {
           UploadBody(
-            exchange, reader, bodyBytes: bodyBytes, limits: limits, begin: { _, _ in upload }, respond: respond)
+            exchange, reader, bodyBytes: bodyBytes, limits: limits, begin: { _, _ in upload }, respond: report)
         } else {
-          UploadBody(exchange, upload, bodyBytes: bodyBytes, limits: limits, respond: respond)
+          UploadBody(exchange, upload, bodyBytes: bodyBytes, limits: limits, respond: report)
         }
       return Counted(body, self)
     }

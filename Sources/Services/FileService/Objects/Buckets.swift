@@ -4,8 +4,8 @@ package import Files
 /// Calls for buckets, which only administrators make.
 extension StorageService {
   /// Returns a bucket.
-  /// - Throws: ``FilesError/noSuchBucket(_:)``; the errors of the conditions; ``FilesError/denied(_:)`` if the caller is
-  ///   not an administrator; ``FilesError`` if the read fails.
+  /// - Throws: ``FilesError/noSuchBucket(_:)``; the errors of the conditions; ``FilesError/denied(_:)`` if the caller
+  ///   is not an administrator; ``FilesError`` if the read fails.
   package func getBucket(
     _ name: String, conditions: ObjectConditions = ObjectConditions(), as caller: Caller
   ) throws(FilesError) -> Bucket {
@@ -42,8 +42,9 @@ extension StorageService {
   }
 
   /// Deletes an empty bucket. Waits for the disk.
-  /// - Throws: ``FilesError/noSuchBucket(_:)``, ``FilesError/bucketNotEmpty(_:)`` or ``FilesError/conditionNotMet(_:)``;
-  ///   ``FilesError/denied(_:)`` if the caller is not an administrator; ``FilesError`` if the write fails.
+  /// - Throws: ``FilesError/noSuchBucket(_:)``, ``FilesError/bucketNotEmpty(_:)`` or
+  ///   ``FilesError/conditionNotMet(_:)``; ``FilesError/denied(_:)`` if the caller is not an administrator;
+  ///   ``FilesError`` if the write fails.
   package func deleteBucket(
     _ name: String, conditions: ObjectConditions = ObjectConditions(), as caller: Caller
   ) throws(FilesError) {

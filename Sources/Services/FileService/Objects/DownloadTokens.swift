@@ -37,7 +37,7 @@ extension StorageService {
 }
 
 extension CustomMetadata {
-  /// Adds a download token if there is none. Firebase clients expect every object to have one.
+  /// Adds a download token if the metadata have no token. Firebase clients expect every object to have one.
   package mutating func addTokenIfMissing() {
     if downloadTokens.isEmpty { downloadTokens = [DownloadToken.make()] }
   }

@@ -31,8 +31,8 @@ extension StorageService {
   /// its response describes the object even if one is not met.
   ///
   /// - Parameter token: a download token, which permits the read if the object has it.
-  /// - Throws: ``FilesError/denied(_:)`` if the rules deny the read, whether or not the object exists; ``FilesError`` if
-  ///   the read fails.
+  /// - Throws: ``FilesError/denied(_:)`` if the rules deny the read, whether or not the object exists; ``FilesError``
+  ///   if the read fails.
   package func getContent(
     _ name: ObjectName, generation: Int64? = nil, token: String? = nil, as caller: Caller
   ) throws(FilesError) -> ObjectContent? {

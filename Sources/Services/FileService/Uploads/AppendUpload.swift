@@ -37,8 +37,8 @@ extension StorageService {
   /// authorize the upload again, with the object that exists then.
   ///
   /// The result throws ``FilesError/wrongOffset(expected:given:)`` if the part begins elsewhere than the received bytes
-  /// end; ``FilesError/uploadOver`` if the upload has ended, see ``repeatUpload(_:as:)``; ``FilesError/denied(_:)`` if the
-  /// rules deny the upload or the account that began it was disabled, deleted or signed out meanwhile.
+  /// end; ``FilesError/uploadOver`` if the upload has ended, see ``repeatUpload(_:as:)``; ``FilesError/denied(_:)`` if
+  /// the rules deny the upload or the account that began it was disabled, deleted or signed out meanwhile.
   /// - Throws: ``FilesError`` if the store cannot be opened.
   package func appendUpload(_ part: UploadPart, as caller: Caller) throws(FilesError) -> Upload {
     let (files, initiator) = try files(as: caller).asInitiator(ofUpload: part.id)
@@ -46,8 +46,8 @@ extension StorageService {
   }
 
   /// Returns the object that a finished upload became, for a client that repeats its last part.
-  /// - Throws: ``FilesError/noSuchUpload``; ``FilesError/uploadOver`` if the upload was cancelled, or another object has
-  ///   replaced its object.
+  /// - Throws: ``FilesError/noSuchUpload``; ``FilesError/uploadOver`` if the upload was cancelled, or another object
+  ///   has replaced its object.
   package func repeatUpload(_ id: String, as caller: Caller) throws(FilesError) -> StoredObject {
     guard let object = try files(as: caller).finishedObject(ofUpload: id) else { throw .uploadOver }
     return object

@@ -6,8 +6,9 @@ extension StorageService {
   /// regardless of its content; they are evaluated again at the end, with the object that exists then.
   ///
   /// - Parameter commit: documents to commit with the object, which only administrators may do.
-  /// - Throws: ``FilesError/denied(_:)``; ``FilesError/invalid(_:)`` if the attributes are not valid; ``FilesError`` if a
-  ///   read fails. The result throws the other errors of ``FileStore/put(_:_:_:declared:conditions:componentCount:removing:ending:check:)``.
+  /// - Throws: ``FilesError/denied(_:)``; ``FilesError/invalid(_:)`` if the attributes are not valid; ``FilesError`` if
+  ///   a read fails. The result throws the other errors of
+  ///   ``FileStore/put(_:_:_:declared:conditions:componentCount:removing:ending:check:)``.
   package func insertObject(
     _ draft: ObjectDraft, with commit: FileCommit? = nil, as caller: Caller
   ) throws(FilesError) -> Upload {

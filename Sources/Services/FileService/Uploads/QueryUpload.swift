@@ -12,8 +12,8 @@ package struct UploadProgress: Equatable, Sendable {
 extension StorageService {
   /// Returns the progress of a resumable upload. The upload's ID permits that. Waits for the disk if the server
   /// restarted since the last part.
-  /// - Throws: ``FilesError/noSuchUpload``; ``FilesError/uploadBusy`` while another request sends a part; ``FilesError``
-  ///   if the read fails.
+  /// - Throws: ``FilesError/noSuchUpload``; ``FilesError/uploadBusy`` while another request sends a part;
+  ///   ``FilesError`` if the read fails.
   package func queryUpload(_ id: String, as caller: Caller) throws(FilesError) -> UploadProgress {
     let files = try files(as: caller)
     let record = try files.upload(id)

@@ -22,7 +22,7 @@ package struct UploadFile: Sendable {
   package let incoming: IncomingContent
   /// The resumable upload, if it is one.
   let upload: OpenUpload?
-  /// The maximum length of the content, or `nil` if there is no limit.
+  /// The maximum length of the content, or `nil` if it has no limit.
   let limit: UploadLimit?
 
   /// Describes an open file.
