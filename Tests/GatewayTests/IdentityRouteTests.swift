@@ -1,3 +1,4 @@
+import HearthServer
 import Testing
 
 /// The URLs of the Identity Toolkit API: every spelling, other methods, and calls that the server does not support.
