@@ -152,8 +152,7 @@ let package = Package(
 
     // Tests mirror Sources.
     library(
-      "TestSupport", in: "Tools",
-      ["DocumentModel", "WireFormat"]),
+      "TestSupport", in: "Tools", ["DocumentModel", "WireFormat", "CNGHTTP2"]),
     tests("DocumentModelTests", ["DocumentModel", "TestSupport"]),
     tests("WireFormatTests", ["WireFormat", "DocumentModel", "TestSupport"]),
     tests("FixtureTreeTests", ["FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
@@ -186,11 +185,11 @@ let package = Package(
       "RulesEngineTests", ["RulesEngine", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "RulesTestingTests", ["RulesTesting", "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
-    tests("TransportTests", ["Transport", "Basics", "CNGHTTP2", "TestSupport"]),
+    tests("TransportTests", ["Transport", "Basics", "TestSupport"]),
     tests(
       "GatewayTests",
       [
-        "HearthServer", "Gateway", "Accounts", "Files", "Transport", "CNGHTTP2", "DatabaseService", "Watch",
+        "HearthServer", "Gateway", "Accounts", "Files", "Transport", "DatabaseService", "Watch",
         "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "TestSupport",
       ]),
     tests(

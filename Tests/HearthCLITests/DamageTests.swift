@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// `hearth check` finds damage, even damage that crashes the process that reads it.
-@Suite(.enabled(if: HearthBinary.isBuilt)) struct DamageTests {
+@Suite(.needs(.hearth)) struct DamageTests {
   private let directory: TemporaryDirectory
 
   init() throws {

@@ -5,7 +5,7 @@ import Testing
 @testable import HearthCLI
 
 /// `hearth files`, run as a command: with a server, and with a data directory.
-@Suite(.enabled(if: HearthBinary.isBuilt)) struct FilesVerbsTests {
+@Suite(.needs(.hearth)) struct FilesVerbsTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }

@@ -1,5 +1,6 @@
 import KeyValue
 import LMDBEngine
+import TestSupport
 import Testing
 
 /// Compares random operations with a sorted array. Keys share prefixes across the offsets at which long keys are split.
