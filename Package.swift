@@ -172,6 +172,12 @@ let package = Package(
         "TestSupport",
       ]),
     tests(
+      "DatabaseServiceTests",
+      [
+        "DatabaseService", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel",
+        "TestSupport",
+      ]),
+    tests(
       "WatchTests",
       [
         "Watch", "QueryEngine", "DocumentStore", "LMDBEngine", "KeyValue", "KeyEncoding", "Matching", "WireFormat",
