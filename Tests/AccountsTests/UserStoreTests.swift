@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test func keepsEveryField() throws {
+  @Test func storesEveryField() throws {
     let users = try Self.make().users
     let user = Self.full("u1")
     try users.insert(user)
@@ -117,7 +117,7 @@ import Testing
     #expect(try users.users(after: nil, limit: 10).isEmpty)
   }
 
-  @Test func statesFollowTheUser() throws {
+  @Test func stateChangesWithItsUser() throws {
     let accounts = try Self.make()
     let users = accounts.users
     func state() throws -> UserState { try accounts.userStates.state(of: "u1") }

@@ -15,7 +15,7 @@ import WireFormat
       fields: fields.map { IndexDefinition.Field(field($0.0), $0.1) })
   }
 
-  @Test func storedFormsHaveTheNameAscending() {
+  @Test func storedIndexesEndWithTheAscendingName() {
     let rows: [(IndexDefinition, [(String, IndexDefinition.Mode)])] = [
       (Self.index("c", ("a", .ascending), ("b", .ascending)), [("a", .ascending), ("b", .ascending)]),
       (Self.index("c", ("a", .ascending), ("b", .descending)), [("a", .descending), ("b", .ascending)]),

@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  @Test func findsARowOfNoTable() throws {
+  @Test func findsARowOfAnUnknownTable() throws {
     try put([0x77, 1], [])
     try expectDamage("unknown table")
   }

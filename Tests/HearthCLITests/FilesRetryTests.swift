@@ -197,7 +197,7 @@ import Testing
     #expect(try shrinking.client.object("f", in: "b") == nil)
   }
 
-  @Test func aRemovalCountsIfItsResponseIsLost() throws {
+  @Test func aRemovalSucceedsIfItsResponseIsLost() throws {
     defer { server.process.stop() }
     _ = try Attempt(port: server.port).upload(make("f", [1]), as: "f")
     let proxy = try CuttingProxy(to: server.port, [.cut(down: 1)])

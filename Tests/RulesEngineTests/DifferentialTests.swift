@@ -22,7 +22,7 @@ import WireFormat
 
   private static let batch = 40
 
-  @Test(arguments: TestSeeds.of("RULES_SEED", otherwise: [1, 2])) func expressionsAgree(seed: UInt64)
+  @Test(arguments: TestSeeds.of("RULES_SEED", otherwise: [1, 2])) func expressionsEvaluateAsInTheEmulator(seed: UInt64)
     throws
   {
     let emulator = try EmulatorProcess()
@@ -91,7 +91,7 @@ import WireFormat
 
   /// In emulator mode, Hearth allows the queries that the emulator allows, except up to one percent of them plus one.
   /// In neither mode does it allow a query that the emulator denies.
-  @Test(arguments: TestSeeds.of("RULES_SEED", otherwise: [1, 766_235, 780_242])) func queriesAgree(
+  @Test(arguments: TestSeeds.of("RULES_SEED", otherwise: [1, 766_235, 780_242])) func queriesAreDecidedAsInTheEmulator(
     seed: UInt64
   ) throws {
     let emulator = try EmulatorProcess()

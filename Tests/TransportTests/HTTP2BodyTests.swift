@@ -144,7 +144,7 @@ import Testing
     #expect(try client.reply(1).trailer("x-received") == "\((pieces + 1) * piece.count)")
   }
 
-  @Test func disconnectEndsTheChat() throws {
+  @Test func disconnectEndsOpenExchanges() throws {
     let handler = Handler()
     let server = try TestServer(handler: handler)
     let client = try HTTP2Client(server)

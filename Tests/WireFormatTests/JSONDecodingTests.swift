@@ -56,7 +56,7 @@ import Testing
   ]
 
   @Test(arguments: accepted.indices)
-  func accepts(row: Int) throws {
+  func acceptsValidValues(row: Int) throws {
     let (text, expected) = Self.accepted[row]
     #expect(try value(json: text) == expected, "\(text)")
   }
@@ -171,7 +171,7 @@ import Testing
   ]
 
   @Test(arguments: refused.indices)
-  func refuses(row: Int) {
+  func refusesInvalidValues(row: Int) {
     let (text, expected) = Self.refused[row]
     let body = #"{"name":"x","fields":{"e":{"nullValue":null},"f":\#(text)}}"#
     let thrown = message { () throws(WireError) in

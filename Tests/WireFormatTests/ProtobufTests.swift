@@ -234,7 +234,7 @@ import Testing
   ]
 
   @Test(arguments: refused.indices)
-  func refuses(row: Int) {
+  func refusesInvalidValues(row: Int) {
     let (bytes, error) = Self.refused[row]
     #expect(throws: WireError.model(error)) { try Self.canonical(bytes) }
   }
