@@ -41,11 +41,13 @@ serve: build ## Build, then serve sample data in emulator mode on 127.0.0.1:8080
 build: packages ## Build the release binary, .build/release/hearth
 	swift build -c release --product hearth
 
-test: packages ## Build and run all tests, then each fuzz target for a few seconds
-	@.ci/clients/install || true
+test: packages ## Build and run all tests, then each fuzz target for a few seconds; list what did not run
+	@mkdir -p .build
+	@{ .ci/clients/install || true; } | tee .build/test.log
 	swift build --build-tests
-	swift test --skip-build
+	swift test --skip-build 2>&1 | tee -a .build/test.log
 	$(MAKE) --no-print-directory fuzz
+	@.ci/skipped .build/test.log
 
 fuzz: packages ## Run each fuzz target for a few seconds
 	swift build --product Fuzzers

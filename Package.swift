@@ -180,8 +180,7 @@ let package = Package(
 
     // Tests mirror Sources.
     library(
-      "TestSupport", in: "Tools",
-      ["DocumentModel", "WireFormat"]),
+      "TestSupport", in: "Tools", ["DocumentModel", "WireFormat", "CNGHTTP2"]),
     tests("BasicsTests", ["Basics"]),
     tests("DigestsTests", ["Digests", "Basics"]),
     tests("DocumentModelTests", ["DocumentModel", "TestSupport"]),
@@ -200,6 +199,12 @@ let package = Package(
       [
         "QueryEngine", "DocumentStore", "LMDBEngine", "KeyValue", "KeyEncoding", "Matching", "WireFormat",
         "DocumentModel",
+        "TestSupport",
+      ]),
+    tests(
+      "DatabaseServiceTests",
+      [
+        "DatabaseService", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel",
         "TestSupport",
       ]),
     tests(
@@ -225,12 +230,12 @@ let package = Package(
       "RulesEngineTests", ["RulesEngine", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "RulesTestingTests", ["RulesTesting", "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
-    tests("TransportTests", ["Transport", "Basics", "CNGHTTP2", "TestSupport"]),
+    tests("TransportTests", ["Transport", "Basics", "TestSupport"]),
     tests(
       "GatewayTests",
       [
         "HearthServer", "Gateway", "GatewayCore", "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI",
-        "Accounts", "FileService", "Files", "Transport", "CNGHTTP2", "DatabaseService", "Watch",
+        "Accounts", "FileService", "Files", "Transport", "DatabaseService", "Watch",
         "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "Basics", "TestSupport",
       ]),
     tests(

@@ -1,6 +1,5 @@
 import Accounts
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 
@@ -17,7 +16,10 @@ import Testing
     let file = directory.path + "/mail"
     let mail = MailCommand("cat > '\(file).part' && mv '\(file).part' '\(file)'", sender: "app@example.com")
     try mail.send(Self.code(kind))
-    while !FileManager.default.fileExists(atPath: file) { await Task.yield() }
+    let isWritten = try await onDedicatedThread {
+      OtherProcess.eventually { FileManager.default.fileExists(atPath: file) }
+    }
+    #expect(isWritten)
     let text = try String(contentsOfFile: file, encoding: .utf8)
     let parts = text.components(separatedBy: "\n\n")
     let to = kind == .verifyAndChangeEmail ? "new@example.com" : "ann@example.com"
@@ -26,10 +28,10 @@ import Testing
   }
 
   @Test func failedCommandIsReported() async throws {
-    let reasons = Mutex<[String]>([])
-    let mail = MailCommand("exit 3", sender: "app@example.com") { line in reasons.withLock { $0.append(line) } }
+    let reasons = Observed<[String]>([])
+    let mail = MailCommand("exit 3", sender: "app@example.com") { line in reasons.update { $0.append(line) } }
     try mail.send(Self.code(.resetPassword))
-    while reasons.withLock({ $0.isEmpty }) { await Task.yield() }
-    #expect(reasons.withLock { $0 } == ["the mail command ended with status 3"])
+    #expect(await reasons.becomes { !$0.isEmpty })
+    #expect(reasons.value == ["the mail command ended with status 3"])
   }
 }

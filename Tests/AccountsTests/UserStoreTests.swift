@@ -41,7 +41,7 @@ import WireFormat
     }
   }
 
-  @Test func keepsEveryField() throws {
+  @Test func storesEveryField() throws {
     let users = try Self.make().users
     let user = Self.full("u1")
     try users.insert(user)
@@ -119,7 +119,7 @@ import WireFormat
     #expect(try users.users(after: nil, limit: 10).isEmpty)
   }
 
-  @Test func statesFollowTheUser() throws {
+  @Test func stateChangesWithItsUser() throws {
     let accounts = try Self.make()
     let users = accounts.users
     func state() throws -> UserState { try accounts.userStates.state(of: "u1") }

@@ -11,11 +11,8 @@ import Testing
 /// - `CONFORMANCE_SUBJECT_URL`, `CONFORMANCE_ORACLE_URL`: running servers to use instead of Hearth and the emulator.
 /// - `CONFORMANCE_SUBJECT=emulator`: uses a second emulator instead of Hearth, to test the tests.
 @Suite(
-  .enabled(
-    if: Servers.subjectURL != nil || Servers.subjectIsEmulator || HearthBinary.isBuilt,
-    "no hearth binary beside the tests and no CONFORMANCE_SUBJECT_URL"),
-  .enabled(
-    if: Servers.oracleURL != nil || EmulatorProcess.isInstalled, "Java or the Firestore emulator is not installed"))
+  .needs(.hearth.orVariable("CONFORMANCE_SUBJECT_URL").orVariable("CONFORMANCE_SUBJECT")),
+  .needs(.emulator.orVariable("CONFORMANCE_ORACLE_URL")))
 struct DifferentialTests {
   @Test func randomSequencesGetTheSameResponses() async throws {
     let environment = ProcessInfo.processInfo.environment

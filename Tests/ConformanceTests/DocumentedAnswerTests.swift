@@ -4,7 +4,7 @@ import Testing
 
 /// Responses that the tests cannot compare with the emulator, because its texts differ, it is wrong, or it never
 /// responds. Hearth's responses are compared with the documentation of production.
-@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
+@Suite(.needs(.hearth))
 struct DocumentedAnswerTests {
   /// A request and its error, whose message contains `message`. `ROOT` means the name of the database's
   /// documents.

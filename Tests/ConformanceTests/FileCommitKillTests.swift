@@ -8,7 +8,7 @@ import Testing
 /// both or neither, before and after a kill.
 ///
 /// `CONFORMANCE_SEED` determines when the server is killed.
-@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
+@Suite(.needs(.hearth))
 struct FileCommitKillTests {
   private static let kills = 6
   private static let names = 3
@@ -16,7 +16,7 @@ struct FileCommitKillTests {
   private static let documents = "/v1/projects/demo/databases/(default)/documents"
 
   @Test(.timeLimit(.minutes(10))) func fileAndDocumentSurviveKillsTogether() async throws {
-    let seed = ProcessInfo.processInfo.environment["CONFORMANCE_SEED"].flatMap { UInt64($0) } ?? 1
+    let seed = TestSeeds.of("CONFORMANCE_SEED", otherwise: [1])[0]
     let (problems, acknowledged) = try await onDedicatedThread { try Self.killAndReopen(seed: seed) }
     #expect(problems.isEmpty, "CONFORMANCE_SEED=\(seed)\n\(problems.prefix(20).joined(separator: "\n"))")
     #expect(acknowledged > Self.kills, "the server acknowledged too few uploads")
@@ -52,10 +52,6 @@ struct FileCommitKillTests {
       }
       if round == kills { break }
       let readers = [startReader(true, server.port, problems), startReader(false, server.port, problems)]
-      let killer = Thread { [delay = random.number(in: 30_000...400_000)] in
-        usleep(UInt32(delay))
-        server.process.send(signal: SIGKILL)
-      }
       let before = acknowledged
       while true {
         let index = random.number(in: 0...(names - 1))
@@ -66,10 +62,12 @@ struct FileCommitKillTests {
         held[index].acknowledged = number
         acknowledged += 1
         // Even on a slow disk, the server acknowledges some uploads in each round.
-        if acknowledged == before + 2 { killer.start() }
+        if acknowledged == before + 2 {
+          OtherProcess.send(signal: SIGKILL, to: server.process, afterRandom: 30...400, &random)
+        }
       }
       _ = server.process.waitForExit(timeoutSeconds: 30)
-      for reader in readers { reader.wait() }
+      for reader in readers { _ = reader() }
     }
     let check = try HearthBinary.run(["check", directory.path])
     if check.exit != .code(0) { problems.add(check.output) }
@@ -106,11 +104,9 @@ struct FileCommitKillTests {
     return reply.status == 200 ? Int(reply.text) : nil
   }
 
-  /// Reads one and then the other, repeatedly. The second may be newer, but never older.
-  private static func startReader(_ documentFirst: Bool, _ port: UInt16, _ problems: Problems) -> DispatchSemaphore {
-    let isDone = DispatchSemaphore(value: 0)
-    Thread {
-      defer { isDone.signal() }
+  /// Reads one and then the other, repeatedly, until the connection ends. The second may be newer, but never older.
+  private static func startReader(_ documentFirst: Bool, _ port: UInt16, _ problems: Problems) -> () -> [Void] {
+    startThreads(1) { _ in
       let client = TestHTTPClient(port: port)
       var index = 0
       while true {
@@ -121,7 +117,6 @@ struct FileCommitKillTests {
         }
         if second < first { problems.add("\(documentFirst ? "file" : "document") \(index): \(second) after \(first)") }
       }
-    }.start()
-    return isDone
+    }
   }
 }

@@ -7,13 +7,13 @@ import Testing
 /// file remains.
 ///
 /// `CONFORMANCE_SEED` determines when the server is killed.
-@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
+@Suite(.needs(.hearth))
 struct FileKillTests {
   private static let kills = 6
   private static let owner = [("Authorization", "Bearer owner")]
 
   @Test(.timeLimit(.minutes(10))) func acknowledgedFilesSurviveKills() async throws {
-    let seed = ProcessInfo.processInfo.environment["CONFORMANCE_SEED"].flatMap { UInt64($0) } ?? 1
+    let seed = TestSeeds.of("CONFORMANCE_SEED", otherwise: [1])[0]
     let (problems, acknowledged) = try await onDedicatedThread { try Self.killAndReopen(seed: seed) }
     #expect(problems.isEmpty, "CONFORMANCE_SEED=\(seed)\n\(problems.prefix(20).joined(separator: "\n"))")
     #expect(acknowledged > Self.kills, "the server acknowledged too few uploads")
@@ -42,18 +42,10 @@ struct FileKillTests {
       }
       // The server removes stray files concurrently with requests, so wait for that.
       let distinct = Set(held.values.compactMap(\.last)).count
-      var files = 0
-      for _ in 0..<600 {
-        files = contentFiles(directory.path)
-        if files == distinct { break }
-        usleep(50_000)
+      if !OtherProcess.eventually({ contentFiles(directory.path) == distinct }) {
+        problems.append("round \(round): \(contentFiles(directory.path)) files for \(distinct) contents")
       }
-      if files != distinct { problems.append("round \(round): \(files) files for \(distinct) contents") }
       if round == kills { break }
-      let killer = Thread { [delay = random.number(in: 30_000...400_000)] in
-        usleep(UInt32(delay))
-        server.process.send(signal: SIGKILL)
-      }
       let before = acknowledged
       while true {
         let name = "n\(random.number(in: 0...9))"
@@ -66,7 +58,9 @@ struct FileKillTests {
         held[name] = (byte, nil)
         acknowledged += 1
         // Even on a slow disk, the server acknowledges some uploads in each round.
-        if acknowledged == before + 2 { killer.start() }
+        if acknowledged == before + 2 {
+          OtherProcess.send(signal: SIGKILL, to: server.process, afterRandom: 30...400, &random)
+        }
       }
       _ = server.process.waitForExit(timeoutSeconds: 30)
     }

@@ -5,16 +5,15 @@ import Testing
 
 /// A server whose disk of a few megabytes fills up: uploads fail with an error, stored files stay intact, and
 /// deleting files frees space.
-@Suite(.enabled(if: HearthBinary.isBuilt && geteuid() == 0, "needs the hearth binary, and root to mount a small disk"))
+@Suite(.needs(.hearth), .needs(.mounting))
 struct FullDiskTests {
   private static let owner = [("Authorization", "Bearer owner")]
 
   @Test(.timeLimit(.minutes(10))) func fullDiskRefusesUploadsAndKeepsFiles() async throws {
     try await onDedicatedThread {
       let directory = try TemporaryDirectory()
-      let mounted = Self.run("mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", directory.path)
-      guard mounted else { return }
-      defer { _ = Self.run("umount", directory.path) }
+      try Self.run("mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", directory.path)
+      defer { try? Self.run("umount", directory.path) }
       try Self.fill(directory.path)
     }
   }
@@ -99,9 +98,9 @@ struct FullDiskTests {
     return URL(filePath: path)
   }
 
-  private static func run(_ arguments: String...) -> Bool {
+  private static func run(_ arguments: String...) throws {
     // Foundation waits for a child process forever if another child inherits its descriptors.
-    guard let process = try? ServerProcess(executable: "/usr/bin/env", arguments: arguments) else { return false }
-    return process.waitForExit(timeoutSeconds: 20) == .code(0)
+    let process = try ServerProcess(executable: "/usr/bin/env", arguments: arguments)
+    try #require(process.waitForExit(timeoutSeconds: 20) == .code(0), "\(arguments): \(process.output)")
   }
 }

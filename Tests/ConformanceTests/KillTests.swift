@@ -10,7 +10,7 @@ import Testing
 /// they were written, and files that a writer leaves incomplete, but it does not test a loss of power.
 ///
 /// `CONFORMANCE_SEED` determines when the server is killed, `CONFORMANCE_KILLS` how often (15 by default).
-@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
+@Suite(.needs(.hearth))
 struct KillTests {
   @Test(.timeLimit(.minutes(10))) func acknowledgedCommitsSurviveKills() async throws {
     let environment = ProcessInfo.processInfo.environment
@@ -39,8 +39,7 @@ struct KillTests {
       if round == kills || problems.count > 100 { break }
       let load = WriteLoad(database: database, round: round)
       let wait = load.start(port: server.port)
-      usleep(UInt32(random.number(in: 20_000...700_000)))
-      server.process.send(signal: SIGKILL)
+      OtherProcess.send(signal: SIGKILL, to: server.process, afterRandom: 20...700, &random)
       let logs = wait()
       if server.process.waitForExit(timeoutSeconds: 30) != .signal(SIGKILL) {
         problems.append("round \(round): the server exited before it was killed:\n\(server.process.output)")

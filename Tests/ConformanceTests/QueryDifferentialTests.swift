@@ -7,11 +7,8 @@ import Testing
 /// Environment variables, as for `DifferentialTests`: `CONFORMANCE_SEED` is the first seed, and each set of documents
 /// takes the next. `CONFORMANCE_SECONDS` is how long the test runs, instead of the first 1,000 queries.
 @Suite(
-  .enabled(
-    if: Servers.subjectURL != nil || Servers.subjectIsEmulator || HearthBinary.isBuilt,
-    "no hearth binary beside the tests and no CONFORMANCE_SUBJECT_URL"),
-  .enabled(
-    if: Servers.oracleURL != nil || EmulatorProcess.isInstalled, "Java or the Firestore emulator is not installed"))
+  .needs(.hearth.orVariable("CONFORMANCE_SUBJECT_URL").orVariable("CONFORMANCE_SUBJECT")),
+  .needs(.emulator.orVariable("CONFORMANCE_ORACLE_URL")))
 struct QueryDifferentialTests {
   @Test func randomQueriesGetTheSameResults() async throws {
     let environment = ProcessInfo.processInfo.environment

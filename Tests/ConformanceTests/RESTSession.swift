@@ -96,34 +96,3 @@ struct UnexpectedResponse: Error, CustomStringConvertible {
   let reply: RESTSession.Reply
   var description: String { "unexpected response \(reply.status) \(reply.json.text)" }
 }
-
-/// Runs `body` for each of `0..<count` on a thread of its own. The returned function waits for all results.
-func onThreads<Result: Sendable>(_ count: Int, _ body: @escaping @Sendable (Int) -> Result) -> () -> [Result] {
-  let results = ThreadResults<Result>(count: count)
-  for index in 0..<count {
-    Thread { results.store(body(index), at: index) }.start()
-  }
-  return results.wait
-}
-
-private final class ThreadResults<Result: Sendable>: @unchecked Sendable {
-  // `@unchecked`: read and written only with `condition` locked.
-  private let condition = NSCondition()
-  private var results: [Result?]
-
-  init(count: Int) { results = Array(repeating: nil, count: count) }
-
-  func store(_ result: Result, at index: Int) {
-    condition.lock()
-    results[index] = result
-    condition.broadcast()
-    condition.unlock()
-  }
-
-  func wait() -> [Result] {
-    condition.lock()
-    defer { condition.unlock() }
-    while results.contains(where: { $0 == nil }) { condition.wait() }
-    return results.compactMap { $0 }
-  }
-}

@@ -7,7 +7,7 @@ import Testing
 ///
 /// Each case is a script of two transactions and other writes, with the outcome that follows from one rule: a commit
 /// succeeds if no data that its transaction read has changed since, and is ABORTED otherwise.
-@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
+@Suite(.needs(.hearth))
 struct TransactionOutcomeTests {
   /// One step. Transactions have numbers, and documents have names in the collection `t`.
   enum Action: Sendable, CustomStringConvertible {
@@ -215,7 +215,7 @@ struct TransactionOutcomeTests {
       try session.set("t/counter", ["n": ["integerValue": "0"]])
       let outcomes = onThreads(4) { client -> (won: Int, lost: Int, problems: [String]) in
         Self.increment(RESTSession(port: port, database: database), wins: 25)
-      }()
+      }
       let value = try session.get("t/counter").json["fields"]?["n"]?["integerValue"]?.stringValue
       return (outcomes, value.flatMap { Int($0) } ?? -1)
     }

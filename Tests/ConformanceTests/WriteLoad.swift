@@ -20,6 +20,8 @@ struct WriteLoad: Sendable {
 
   let database: TestDatabase
   let round: Int
+  /// The number of acknowledged commits.
+  let acknowledged = Observed(0)
 
   private static func isGroup(_ client: Int) -> Bool { client.isMultiple(of: 2) }
 
@@ -38,7 +40,7 @@ struct WriteLoad: Sendable {
 
   /// Starts the clients. The returned function waits until all have lost their connection or received an error.
   func start(port: UInt16) -> () -> [Log] {
-    onThreads(Self.clientCount) { client in
+    startThreads(Self.clientCount) { client in
       let session = RESTSession(port: port, database: database)
       var log = Log()
       for number in 0..<100_000 {
@@ -52,6 +54,7 @@ struct WriteLoad: Sendable {
             return log
           }
           log.acknowledged[number] = time
+          acknowledged.update { $0 += 1 }
           log.inFlight = nil
         } catch {
           return log

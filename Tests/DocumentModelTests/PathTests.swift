@@ -41,7 +41,7 @@ import Testing
   ]
 
   @Test(arguments: accepted.indices)
-  func accepts(row: Int) throws {
+  func acceptsValidPaths(row: Int) throws {
     let (text, segments) = Self.accepted[row]
     let path = try ResourcePath(text)
     #expect(path.text == text)
@@ -71,7 +71,7 @@ import Testing
   ]
 
   @Test(arguments: refused.indices)
-  func refuses(row: Int) {
+  func refusesInvalidPaths(row: Int) {
     let (text, error) = Self.refused[row]
     #expect(throws: error) { try ResourcePath(text) }
   }
@@ -126,7 +126,7 @@ import Testing
   ]
 
   @Test(arguments: refused.indices)
-  func refuses(row: Int) {
+  func refusesInvalidNames(row: Int) {
     let (text, expected) = Self.refused[row]
     do {
       _ = try ResourceName.document(text.utf8)
@@ -145,7 +145,7 @@ import Testing
   ]
 
   @Test(arguments: accepted.indices)
-  func parses(row: Int) throws {
+  func parsesValidPaths(row: Int) throws {
     let (text, segments) = Self.accepted[row]
     let path = try FieldPath(text)
     #expect(path.segments == segments)
@@ -166,7 +166,7 @@ import Testing
   ]
 
   @Test(arguments: refused.indices)
-  func refuses(row: Int) {
+  func refusesInvalidFieldNames(row: Int) {
     let (text, error) = Self.refused[row]
     #expect(throws: error) { try FieldPath(text) }
   }

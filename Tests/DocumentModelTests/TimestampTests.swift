@@ -63,7 +63,7 @@ import Testing
 }
 
 @Suite struct LimitsTests {
-  @Test func haveTheDocumentedValues() {
+  @Test func limitsHaveTheDocumentedValues() {
     #expect(Limits.documentBytesMax == 1_048_572)
     #expect(Limits.valueBytesMax == 1_048_487)
     #expect(Limits.requestBytesMax == 10_485_760)
@@ -79,7 +79,7 @@ import Testing
     #expect(DatabaseID(project: "p", database: part) == nil)
   }
 
-  @Test func givesTheNameOfTheDocumentsRoot() {
+  @Test func printsTheNameOfTheDocumentsRoot() {
     #expect(DatabaseID(project: "p")?.documentsRoot == "projects/p/databases/(default)/documents")
   }
 }

@@ -202,7 +202,7 @@ import WireFormat
     let db = try TestDatabase()
     let versions = Mutex<[Int64]>([])
     let failures = Mutex(0)
-    concurrently(8) { thread in
+    onThreads(8) { thread in
       for round in 0..<100 {
         let write = Write.merge("c/hot", [], transforms: [.increment("n", 1)])
         // Commits that cannot succeed run between the others and must not affect them.

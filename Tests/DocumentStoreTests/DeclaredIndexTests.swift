@@ -15,7 +15,7 @@ import WireFormat
       fields: fields.map { IndexDefinition.Field(field($0.0), $0.1) })
   }
 
-  @Test func storedFormsHaveTheNameAscending() {
+  @Test func storedIndexesEndWithTheAscendingName() {
     let rows: [(IndexDefinition, [(String, IndexDefinition.Mode)])] = [
       (Self.index("c", ("a", .ascending), ("b", .ascending)), [("a", .ascending), ("b", .ascending)]),
       (Self.index("c", ("a", .ascending), ("b", .descending)), [("a", .descending), ("b", .ascending)]),
@@ -182,7 +182,7 @@ import WireFormat
     var configuration = IndexConfiguration(indexes: [Self.index("c", ("a", .ascending), ("b", .descending))])
     configuration.fields = [FieldIndexing(collectionID: "c", path: field("b"), entries: [])]
     try db.database.setIndexes(configuration)
-    concurrently(4) { thread in
+    onThreads(4) { thread in
       for round in 0..<60 {
         let key = (thread * 977 + round * 31) % 2000
         _ = try? db.commit(

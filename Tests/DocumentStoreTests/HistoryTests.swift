@@ -224,7 +224,7 @@ private struct History {
   /// Readers and writers run side by side. The state at a time must be the same whenever it is read.
   @Test func pastReadsAreStableUnderLoad() throws {
     let db = try TestDatabase()
-    concurrently(4) { thread in
+    onThreads(4) { thread in
       for round in 0..<150 {
         if thread == 0 {
           db.time.now += 1

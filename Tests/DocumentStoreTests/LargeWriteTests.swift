@@ -34,7 +34,7 @@ import WireFormat
   ]
 
   @Test(arguments: 0..<50) func arrayTransformsMatchASimpleImplementation(seed: UInt64) throws {
-    var generator = SplitMix(state: seed)
+    var generator = SplitMix(seed: seed)
     func values() -> [Value] {
       (0..<Int(generator.next() % 12)).compactMap { _ in Self.pool.randomElement(using: &generator) }
     }
@@ -112,16 +112,5 @@ import WireFormat
       .update(.none, mask: FieldMask([])), key: key,
       transforms: [FieldTransform(try FieldPath("x"), .appendMissingElements(operands))])
     #expect(CommitRequest([write]).bytes > 1_000_000)
-  }
-
-  /// A small generator. The same seed gives the same numbers.
-  struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-      state &+= 0x9E37_79B9_7F4A_7C15
-      var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-      mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-      return mixed ^ (mixed >> 31)
-    }
   }
 }

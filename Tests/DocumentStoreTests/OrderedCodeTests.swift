@@ -156,7 +156,7 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
     }
   }
 
-  @Test func skippingEveryRungFindsTheEnd() throws {
+  @Test func skippingEdgeCasesFindsTheEnd() throws {
     for value in Self.ladder.joined() {
       let bytes = try code(value).bytes + [0xAA]
       bytes.withUnsafeBytes { bytes in

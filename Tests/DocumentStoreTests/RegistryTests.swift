@@ -41,7 +41,7 @@ import Testing
     #expect(registry.openDatabases.map(\.id) == [a, b])
     #expect(files.opened.withLock { $0 } == [a: 1, b: 1])
     #expect(try registry.database(try id("undeclared")) == nil)
-    concurrently(8) { _ in _ = try? registry.database(a) }
+    onThreads(8) { _ in _ = try? registry.database(a) }
     #expect(files.opened.withLock { $0 } == [a: 1, b: 1])
   }
 
@@ -71,12 +71,13 @@ import Testing
 
   /// Trimming holds its database for a moment, so let it finish and then maintain again.
   private func waitUntilClosed(_ registry: DatabaseRegistry, _ id: DatabaseID) throws {
-    for _ in 0..<100 {
+    let deadline = ContinuousClock.now + .seconds(120)
+    repeat {
       if let database = registry.openDatabases.first(where: { $0.id == id }) {
         _ = wait { done in database.commit(CommitRequest([]), completion: done) }
       }
       registry.maintain()
-    }
+    } while registry.openDatabases.contains { $0.id == id } && ContinuousClock.now < deadline
     #expect(!registry.openDatabases.contains { $0.id == id })
   }
 

@@ -137,21 +137,3 @@ struct Stored: Equatable, CustomStringConvertible {
 
   var description: String { "\(fields.entries) created \(create) updated \(update)" }
 }
-
-/// Calls a function and waits for its one result.
-func wait<T: Sendable>(_ call: (@escaping @Sendable (T) -> Void) -> Void) -> T {
-  let result = Mutex<T?>(nil)
-  let isThere = DispatchSemaphore(value: 0)
-  call { value in
-    result.withLock { $0 = value }
-    isThere.signal()
-  }
-  isThere.wait()
-  guard let value = result.withLock({ $0 }) else { preconditionFailure("the call completed without a result") }
-  return value
-}
-
-/// Runs `body` many times at once, each on a thread.
-func concurrently(_ count: Int, _ body: @Sendable (Int) -> Void) {
-  DispatchQueue.concurrentPerform(iterations: count, execute: body)
-}

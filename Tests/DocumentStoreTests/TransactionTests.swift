@@ -318,7 +318,7 @@ import WireFormat
     let accounts = 5
     for index in 0..<accounts { try db.commit(.set("accounts/a\(index)", ("n", 100))) }
     let done = Mutex(0)
-    concurrently(6) { thread in
+    onThreads(6) { thread in
       var random = SplitMix(seed: UInt64(thread))
       var left = 60
       while left > 0 {

@@ -3,6 +3,7 @@ import Files
 import Foundation
 import Glibc
 import KeyValue
+import TestSupport
 import Testing
 import WireFormat
 
@@ -95,13 +96,15 @@ import WireFormat
   }
 
   @Test func failureInAGroupAffectsOnlyItself() throws {
-    let files = try TestFiles()
+    let waiting = Observed(0)
+    let files = try TestFiles { $0.objectWaits = { waiting.update { $0 += 1 } } }
     let held = try files.put("held", "0")
     // The first write waits until all others are queued, so those form one group. Their first commit fails.
     let count = 8
-    files.faults.beforeWrite { [faults = files.faults, store = files.store, first = files.faults.writes + 1] number in
+    files.faults.beforeWrite { [faults = files.faults, first = files.faults.writes + 1] number in
       guard number == first else { return }
-      for _ in 0..<20_000 where store.waitingCount < count - 1 { usleep(1000) }
+      // One is that of the object "held".
+      _ = waiting.wait { $0 == count + 1 }
       faults.failWrites(.diskFull(path: "x"), times: 2)
     }
     let outcomes = Outcomes()
@@ -131,13 +134,15 @@ import WireFormat
   }
 
   @Test func waitingWritesShareATransaction() throws {
-    let files = try TestFiles()
+    let waiting = Observed(0)
+    let files = try TestFiles { $0.objectWaits = { waiting.update { $0 += 1 } } }
     try files.put("first", "first")
     let count = 16
     let before = files.faults.writes
-    files.faults.beforeWrite { [store = files.store] number in
+    files.faults.beforeWrite { number in
       guard number == before + 1 else { return }
-      for _ in 0..<20_000 where store.waitingCount < count - 1 { usleep(1000) }
+      // One is that of the object "first".
+      _ = waiting.wait { $0 == count + 1 }
     }
     onThreads(count) { [store = files.store] index in
       guard let content = try? store.incoming("content \(index)") else { return }

@@ -4,11 +4,12 @@ import Glibc
 import KeyValue
 import LMDBEngine
 import Synchronization
+import TestSupport
 import Testing
 
 /// A file store in a temporary directory that a test can close and open again.
 final class TestFiles {
-  let path: String
+  private let directory: TemporaryDirectory
   private(set) var store: FileStore
   /// The failures to inject into the disk and the metadata store.
   let faults = Faults()
@@ -20,17 +21,17 @@ final class TestFiles {
   init(
     makesBuckets: Bool = true, inMemory bytesMax: Int? = nil, change: (inout FileStore.Configuration) -> Void = { _ in }
   ) throws {
-    path = NSTemporaryDirectory() + "hearth-files-test-" + UUID().uuidString
+    directory = try TemporaryDirectory()
     var configuration = FileStore.Configuration { [clock] in clock.now }
     configuration.makesBuckets = makesBuckets
     change(&configuration)
     self.configuration = configuration
     isInMemory = bytesMax != nil
     self.bytesMax = bytesMax ?? .max
-    store = try Self.open(path, configuration, faults, isInMemory, self.bytesMax)
+    store = try Self.open(directory.path, configuration, faults, isInMemory, self.bytesMax)
   }
 
-  deinit { try? FileManager.default.removeItem(atPath: path) }
+  var path: String { directory.path }
 
   static func open(
     _ path: String, _ configuration: FileStore.Configuration, _ faults: Faults = Faults(), _ isInMemory: Bool = false,
@@ -192,19 +193,6 @@ final class FaultyStore: KeyValueStore {
 
   func copy(toFile path: String) throws(StorageError) { try base.copy(toFile: path) }
   func statistics() throws(StorageError) -> KeyValueStatistics { try base.statistics() }
-}
-
-/// Runs work on `count` threads concurrently, regardless of the number of processors, and waits for all of them.
-func onThreads(_ count: Int, _ work: @escaping @Sendable (Int) -> Void) {
-  let group = DispatchGroup()
-  for index in 0..<count {
-    group.enter()
-    Thread {
-      work(index)
-      group.leave()
-    }.start()
-  }
-  group.wait()
 }
 
 extension FileStore {

@@ -235,7 +235,7 @@ import Testing
     #expect(inPieces == error)
   }
 
-  @Test func usesTheShapeOfTheCaller() throws {
+  @Test func shapeOfTheCallerAppliesUnlessTheTreeHasOne() throws {
     let shape = try CollectionShape(["a", "a/*/s"])
     let tree = "{\"a\": {\"x\": {\"s\": {\"y\": {}}, \"t\": {\"z\": {}}}}}"
     #expect(try documents(tree, shape: shape).map(line) == ["a/x/s/y {}", "a/x {t: {z: {}}}"])
@@ -277,7 +277,7 @@ import Testing
     #expect(errors.first == errors.last)
   }
 
-  @Test func staysAtTheEnd() throws {
+  @Test func readerStaysAtTheEnd() throws {
     var reader = FixtureTreeReader(ByteSource(Array("{\"$collections\": [\"a\"], \"a\": {}}".utf8)), database: demo)
     #expect(try reader.next() == nil)
     #expect(try reader.next() == nil)

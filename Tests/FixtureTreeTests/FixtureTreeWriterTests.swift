@@ -1,5 +1,6 @@
 import DocumentModel
 import FixtureTree
+import TestSupport
 import Testing
 import WireFormat
 
@@ -110,7 +111,7 @@ import WireFormat
 
   @Test(arguments: 0..<200)
   func readsBackTheWrittenText(seed: Int) throws {
-    var random = SeededGenerator(seed: UInt64(seed))
+    var random = SplitMix(seed: UInt64(seed))
     let tree = random.tree()
     let text = try export(tree)
     let read = try documents(text).sorted { $0.key < $1.key }

@@ -1,4 +1,5 @@
 import DocumentModel
+import TestSupport
 import Testing
 @testable import FixtureTree
 
@@ -111,7 +112,7 @@ import Testing
 
   @Test(arguments: 0..<60)
   func readersDoNotCrashOnAnyBytes(seed: Int) {
-    var random = SeededGenerator(seed: UInt64(seed))
+    var random = SplitMix(seed: UInt64(seed))
     var bytes = Array(Self.seeds[seed % Self.seeds.count].utf8)
     let alphabet = Array("{}[]\",:$\\ue019-. \n\u{0}é".utf8)
     for _ in 0..<40 {

@@ -93,7 +93,7 @@ import Testing
     #expect(try server.get("/open/x", token).status == 404)
   }
 
-  @Test func cachedTokensEnd() throws {
+  @Test func cachedTokensEndWithTheirUsers() throws {
     let server = try Server()
     let states = server.accounts.userStates
     func set(_ state: UserState) throws { try states.set(state, of: "ann") }

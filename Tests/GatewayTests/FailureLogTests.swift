@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import HearthServer
@@ -12,8 +13,8 @@ import Testing
   }
 
   @Test func internalErrorsAreLogged() throws {
-    let path = NSTemporaryDirectory() + "failures-\(UUID().uuidString)"
-    defer { try? FileManager.default.removeItem(atPath: path) }
+    let directory = try TemporaryDirectory()
+    let path = directory.path
     let lines = Lines()
     let server = try TestServer(.emulator) {
       $0.storage = .directory(path)

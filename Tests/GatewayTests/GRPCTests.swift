@@ -1,4 +1,3 @@
-import CNGHTTP2
 import Foundation
 import HearthServer
 import TestSupport

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import HearthServer
+import TestSupport
 import Testing
 
 /// Requests of operators: health, readiness and metrics.
@@ -76,9 +77,8 @@ import Testing
 
   @Test func rulesAndTransactionsAreCounted() throws {
     let rules = "service cloud.firestore { match /databases/{d}/documents { match /open/{x} { allow read; } } }"
-    let file = NSTemporaryDirectory() + "operations-\(UUID().uuidString).rules"
-    try rules.write(toFile: file, atomically: true, encoding: .utf8)
-    defer { try? FileManager.default.removeItem(atPath: file) }
+    let directory = try TemporaryDirectory()
+    let file = try directory.write("operations.rules", rules)
     let server = try TestServer(.emulator) { $0.rules = [.init(file)] }
     #expect(try server.call("GET", "/open/a").status == 404)
     #expect(try server.call("GET", "/shut/a").status == 403)
@@ -117,9 +117,8 @@ import Testing
   }
 
   @Test func readinessNamesTheUnavailablePart() throws {
-    let path = NSTemporaryDirectory() + "operations-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: path) }
+    let directory = try TemporaryDirectory()
+    let path = directory.path
     let server = try TestServer(.emulator) { $0.storage = .directory(path + "/d") }
     #expect(try server.request("GET", "/readyz").status == 200)
     try FileManager.default.moveItem(atPath: path + "/d", toPath: path + "/gone")

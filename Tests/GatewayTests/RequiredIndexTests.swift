@@ -3,6 +3,7 @@ import DocumentModel
 import DocumentStore
 import Foundation
 import HearthServer
+import TestSupport
 import Testing
 import WireFormat
 
@@ -99,9 +100,7 @@ import WireFormat
   }
 
   @Test func suggestedIndexesSuffice() throws {
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("indexes-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: directory) }
+    let directory = try TemporaryDirectory()
     // A server that does not require indexes suggests the same as one that does.
     var files: [String] = []
     for requires in [false, true] {
@@ -125,7 +124,7 @@ import WireFormat
       #expect(try server.call("POST", Self.control + ":suggest", #"{"indexes": 1}"#).status == 400)
     }
     #expect(files[0] == files[1])
-    let path = directory.appendingPathComponent("firestore.indexes.json").path
+    let path = directory.file("firestore.indexes.json")
     try files[0].write(toFile: path, atomically: true, encoding: .utf8)
     let server = try TestServer {
       $0.requiresIndexes = true
@@ -143,10 +142,8 @@ import WireFormat
   }
 
   @Test func toolsCanListDeclaredIndexes() throws {
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("admin-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: directory) }
-    let path = directory.appendingPathComponent("firestore.indexes.json").path
+    let directory = try TemporaryDirectory()
+    let path = directory.file("firestore.indexes.json")
     let file = """
       {"indexes": [
         {"collectionGroup": "c", "queryScope": "COLLECTION_GROUP",
@@ -176,73 +173,5 @@ import WireFormat
     #expect(fields.json("fields", 0, "ttlConfig", "state") == "ACTIVE")
     #expect(try server.call("POST", groups + "/c/indexes", "{}").status == 501)
     #expect(try server.call("GET", groups + "/c/nothing").status == 404)
-  }
-
-  @Test func rememberedQueriesAreLimited() throws {
-    var configuration = HearthConfiguration(storage: .inMemory)
-    configuration.mode = .emulator
-    configuration.mapBytes = 1 << 26
-    let server = try Server(configuration)
-    defer { server.stop() }
-    let id = try #require(DatabaseID(project: "p"))
-    func run(_ number: Int, orders: [Order] = []) throws {
-      var query = Query(collectionID: "c")
-      query.filter = .field(FieldPath(field: "f\(number)"), .equal, .integer(1))
-      query.orders = orders
-      query.limit = 0
-      _ = try server.service.runQuery(RunQueryRequest(query), in: id, as: .admin)
-    }
-    func suggest() throws -> IndexSuggestions { try server.service.suggestIndexes(nil, in: id, as: .admin) }
-    // A file cannot declare more than a thousand indexes.
-    for number in 0..<1000 { try run(number, orders: [Order(FieldPath(field: "at"))]) }
-    #expect(try suggest().isComplete)
-    try run(1000, orders: [Order(FieldPath(field: "at"))])
-    #expect(try !suggest().isComplete && suggest().added == 1000)
-    for number in 0..<8999 { try run(number) }
-    #expect(try suggest().queries == 10_000)
-    try run(8999)
-    #expect(try suggest().queries == 10_000)
-  }
-
-  @Test func indexUnderConstructionIsReported() throws {
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("building-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: directory) }
-    let documents = directory.appendingPathComponent("c.ndjson").path
-    let lines = (0..<4000).map { #"{"path": "c/\#($0)", "fields": {"owner": 1, "at": \#($0)}}"# }
-    try lines.joined(separator: "\n").write(toFile: documents, atomically: true, encoding: .utf8)
-    var configuration = HearthConfiguration(storage: .inMemory)
-    configuration.mode = .emulator
-    configuration.mapBytes = 1 << 28
-    configuration.requiresIndexes = true
-    let server = try Server(configuration)
-    defer { server.stop() }
-    let id = try #require(DatabaseID(project: "p"))
-    let database = try #require(try server.registry.database(id))
-    _ = try database.load(ImportFiles([documents], database: id)) { _ in }
-
-    var query = Query(collectionID: "c")
-    query.filter = .field(FieldPath(field: "owner"), .equal, .integer(1))
-    query.orders = [Order(FieldPath(field: "at"))]
-    func refusal() -> String? {
-      do {
-        _ = try server.service.runQuery(RunQueryRequest(query), in: id, as: .admin)
-        return nil
-      } catch { return Status(error, database: id).message }
-    }
-    #expect(refusal()?.hasPrefix("The query requires an index. You can create it here: https://") == true)
-    let index = IndexDefinition(
-      collectionID: "c", scope: .collection,
-      fields: ["owner", "at"].map { IndexDefinition.Field(FieldPath(field: $0), .ascending) })
-    try database.setIndexes(IndexConfiguration(indexes: [index]))
-    let text = refusal()
-    #expect(
-      text?.hasPrefix(
-        "The query requires an index. That index is currently building and cannot be used yet. See its status here: "
-          + "https://console.firebase.google.com/v1/r/project/p/firestore/indexes?create_composite=") == true,
-      "\(text ?? "answered")")
-    let end = Date(timeIntervalSinceNow: 60)
-    while refusal() != nil, Date() < end {}
-    #expect(refusal() == nil)
   }
 }

@@ -1,5 +1,4 @@
 import Foundation
-import Glibc
 import HearthServer
 import TestSupport
 import Testing
@@ -83,73 +82,17 @@ final class TestServer: Sendable {
   func request(
     _ method: String, _ target: String, bytes body: [UInt8]?, headers: [(String, String)] = []
   ) throws -> Response {
-    var request = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-    for (name, value) in headers { request += "\(name): \(value)\r\n" }
-    var bytes = body ?? []
-    if body != nil { request += "Content-Length: \(bytes.count)\r\n" }
-    bytes = Array((request + "\r\n").utf8) + bytes
-    return try Self.parse(try exchange(bytes), isHead: method == "HEAD")
-  }
-
-  private func exchange(_ request: [UInt8]) throws -> [UInt8] {
-    let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    try #require(socket >= 0)
-    defer { close(socket) }
-    setTimeouts(of: socket, readSeconds: 30)
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-    let status = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-      }
+    var head = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    for (name, value) in headers { head += "\(name): \(value)\r\n" }
+    if let body { head += "Content-Length: \(body.count)\r\n" }
+    let response = try StreamedResponse(
+      port: port, request: Array((head + "\r\n").utf8) + (body ?? []), hasBody: method != "HEAD")
+    try response.readToEnd()
+    let reply = Response(
+      status: response.status, headers: response.headers, body: response.body + response.readRest())
+    if method != "HEAD", reply.status != 304, let length = reply.header("content-length") {
+      #expect(reply.body.count == Int(length))
     }
-    try #require(status == 0, "errno \(errno)")
-    var sent = 0
-    while sent < request.count {
-      let count = request[sent...].withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-      guard count > 0 else { break }
-      sent += count
-    }
-    var reply: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 1 << 16)
-    while true {
-      let count = recv(socket, &buffer, buffer.count, 0)
-      guard count > 0 else { break }
-      reply += buffer[..<count]
-    }
-    return reply
-  }
-
-  private static func parse(_ bytes: [UInt8], isHead: Bool) throws -> Response {
-    let end = Array("\r\n\r\n".utf8)
-    let headEnd = try #require(
-      bytes.indices.first { bytes[$0] == 13 && bytes[$0...].starts(with: end) }, "no response in \(bytes.count) bytes")
-    var lines = String(decoding: bytes[..<headEnd], as: UTF8.self).components(separatedBy: "\r\n")
-    var reply = Response()
-    reply.status = Int(lines.removeFirst().split(separator: " ")[1]) ?? 0
-    for line in lines {
-      let colon = line.firstIndex(of: ":") ?? line.endIndex
-      reply.headers.append(
-        (line[..<colon].lowercased(), line[colon...].dropFirst().trimmingCharacters(in: .whitespaces)))
-    }
-    var rest = bytes[(headEnd + 4)...]
-    guard reply.header("transfer-encoding") == "chunked" else {
-      reply.body = Array(rest)
-      if !isHead, reply.status != 304, let length = reply.header("content-length") {
-        #expect(reply.body.count == Int(length))
-      }
-      return reply
-    }
-    while let lineEnd = rest.firstIndex(of: 13) {
-      let count = try #require(Int(String(decoding: rest[..<lineEnd], as: UTF8.self), radix: 16))
-      rest = rest[(lineEnd + 2)...]
-      if count == 0 { return reply }
-      reply.body += rest.prefix(count)
-      rest = rest.dropFirst(count + 2)
-    }
-    Issue.record("the last chunk is missing")
     return reply
   }
 }

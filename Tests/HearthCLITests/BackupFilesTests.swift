@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `hearth backup`, `hearth check` and `hearth stats` with files, run as commands.
-@Suite(.enabled(if: HearthBinary.isBuilt)) struct BackupFilesTests {
+@Suite(.needs(.hearth)) struct BackupFilesTests {
   private static let owner = [("Authorization", "Bearer owner")]
   private let directory: TemporaryDirectory
 

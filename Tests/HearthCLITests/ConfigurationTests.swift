@@ -77,7 +77,7 @@ import Testing
 }
 
 /// Configuration files read by the program, in its own working directory.
-@Suite(.enabled(if: HearthBinary.isBuilt)) struct ConfigurationServingTests {
+@Suite(.needs(.hearth)) struct ConfigurationServingTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }

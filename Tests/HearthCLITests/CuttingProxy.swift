@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Synchronization
+import TestSupport
 
 /// A proxy between a client and a server on this machine that breaks connections as a test requests.
 final class CuttingProxy: Sendable {
@@ -20,6 +21,8 @@ final class CuttingProxy: Sendable {
     var isListening = true
     var upBytes = 0
     var downBytes = 0
+    /// The target of the latest request that sent a part of an upload.
+    var upload: String?
   }
 
   let port: UInt16
@@ -28,7 +31,7 @@ final class CuttingProxy: Sendable {
 
   init(to target: UInt16, _ steps: [Step]) throws {
     self.target = target
-    let (listener, port) = try Self.bound(to: 0)
+    let (listener, port) = try LoopbackAddress.bind()
     self.port = port
     state = Mutex(State(steps: steps, listener: listener))
     try take(from: listener)
@@ -46,7 +49,7 @@ final class CuttingProxy: Sendable {
       shutdown(state.listener, Int32(SHUT_RDWR))
       state.isListening = false
       // Bind a new socket immediately, so that no other process gets the port. Without listening, it refuses clients.
-      state.listener = try Self.bound(to: port).listener
+      state.listener = try LoopbackAddress.bind(port: port).descriptor
     }
   }
 
@@ -57,24 +60,6 @@ final class CuttingProxy: Sendable {
       try take(from: state.listener)
       state.isListening = true
     }
-  }
-
-  private static func bound(to port: UInt16) throws -> (listener: Int32, port: UInt16) {
-    let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    var isReused: Int32 = 1
-    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &isReused, socklen_t(MemoryLayout.size(ofValue: isReused)))
-    var address = loopback(port)
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(listener, $0, length) == 0 && getsockname(listener, $0, &length) == 0
-      }
-    }
-    guard isBound else {
-      close(listener)
-      throw CocoaError(.fileReadUnknown)
-    }
-    return (listener, UInt16(bigEndian: address.sin_port))
   }
 
   private func take(from listener: Int32) throws {
@@ -105,6 +90,26 @@ final class CuttingProxy: Sendable {
   /// Whether all steps have been applied.
   var isThrough: Bool { state.withLock { $0.steps.isEmpty } }
 
+  /// Waits until the server has noticed that the connection of the latest upload in parts broke. Before that, it
+  /// rejects other requests for the upload with status 503. No client may be connected to the server.
+  func waitUntilUploadIsFree() -> Bool {
+    guard let upload = state.withLock({ $0.upload }) else { return true }
+    let client = TestHTTPClient(port: target)
+    return OtherProcess.eventually {
+      // This connection is the only one.
+      let metrics = try? client.send("GET", "/metrics")
+      guard metrics?.text.contains("\nhearth_http_connections_open 1\n") == true else { return false }
+      return (try? client.send("PUT", upload, headers: [("Content-Range", "bytes */*")], body: []))?.status != 503
+    }
+  }
+
+  /// Returns the target of a request for an upload in parts, or `nil` if the bytes do not begin such a request.
+  private static func upload(in bytes: [UInt8]) -> String? {
+    guard bytes.starts(with: Array("PUT ".utf8)), let end = bytes.dropFirst(4).firstIndex(of: 0x20) else { return nil }
+    let target = String(decoding: bytes[4..<end], as: UTF8.self)
+    return target.contains("upload_id=") ? target : nil
+  }
+
   private func step() -> Step { state.withLock { $0.steps.isEmpty ? .pass : $0.steps.removeFirst() } }
 
   private func serve(_ client: Int32, _ target: UInt16, _ step: Step) {
@@ -120,13 +125,7 @@ final class CuttingProxy: Sendable {
     }
     let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(server) }
-    var address = Self.loopback(target)
-    let isConnected = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-      }
-    }
-    guard isConnected else { return }
+    guard LoopbackAddress.with(port: target, { connect(server, $0, $1) }) == 0 else { return }
     while upMax > 0, downMax > 0 {
       var entries = [
         pollfd(fd: client, events: Int16(POLLIN), revents: 0), pollfd(fd: server, events: Int16(POLLIN), revents: 0),
@@ -136,7 +135,11 @@ final class CuttingProxy: Sendable {
         let bytes = Self.receive(client, min(upMax, 64 << 10))
         guard !bytes.isEmpty, Self.send(server, bytes) else { return }
         upMax -= bytes.count
-        state.withLock { $0.upBytes += bytes.count }
+        let upload = Self.upload(in: bytes)
+        state.withLock { state in
+          state.upBytes += bytes.count
+          if let upload { state.upload = upload }
+        }
       }
       if entries[1].revents != 0 {
         let bytes = Self.receive(server, min(downMax, 64 << 10))
@@ -183,13 +186,5 @@ final class CuttingProxy: Sendable {
       sent += count
     }
     return true
-  }
-
-  private static func loopback(_ port: UInt16) -> sockaddr_in {
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    return address
   }
 }

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// `hearth check` finds damage, even damage that crashes the process that reads it.
-@Suite(.enabled(if: HearthBinary.isBuilt)) struct DamageTests {
+@Suite(.needs(.hearth)) struct DamageTests {
   private let directory: TemporaryDirectory
 
   init() throws {
@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  @Test func findsARowOfNoTable() throws {
+  @Test func findsARowOfAnUnknownTable() throws {
     try put([0x77, 1], [])
     try expectDamage("unknown table")
   }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Verbs that use a data directory without a server, run as commands.
-@Suite(.enabled(if: HearthBinary.isBuilt)) struct DirectoryTests {
+@Suite(.needs(.hearth)) struct DirectoryTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }

@@ -5,7 +5,7 @@ import Testing
 @testable import HearthCLI
 
 /// The findings of `hearth doctor`, run as a command.
-@Suite(.enabled(if: HearthBinary.isBuilt)) struct DoctorTests {
+@Suite(.needs(.hearth)) struct DoctorTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }
@@ -230,7 +230,7 @@ import Testing
   }
 
   /// Administrators run `hearth doctor` as root. The service could not use files that root creates in its directory.
-  @Test(.enabled(if: geteuid() == 0, "only root gives files away")) func doesNotTouchADirectoryOfAnotherUser() throws {
+  @Test(.needs(.root)) func doesNotTouchADirectoryOfAnotherUser() throws {
     let data = directory.file("data")
     let imported = try HearthBinary.run(["import", Fixtures.path("journeys"), "--data", data, "--project", "demo"])
     #expect(imported.exit == .code(0))
@@ -270,7 +270,7 @@ import Testing
     #expect(served.lines.contains { $0.contains("(default)") })
   }
 
-  @Test(.enabled(if: geteuid() == 0, "only root gives files away")) func ignoresTheFolderOfTheFileSystem() throws {
+  @Test(.needs(.root)) func ignoresTheFolderOfTheFileSystem() throws {
     let data = directory.file("data")
     let imported = try HearthBinary.run(["import", Fixtures.path("journeys"), "--data", data, "--project", "demo"])
     #expect(imported.exit == .code(0))

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The commands of README.md and of the pages in docs/, run as a reader would type them.
-@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
+@Suite(.needs(.hearth))
 struct DocumentationTests {
   /// Pages that expect `make serve` to run in another terminal.
   private static let servedPages = ["docs/tutorial.md"]

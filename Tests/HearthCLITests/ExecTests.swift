@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `hearth exec -- COMMAND`, run as a command.
-@Suite(.enabled(if: HearthBinary.isBuilt)) struct ExecTests {
+@Suite(.needs(.hearth)) struct ExecTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }

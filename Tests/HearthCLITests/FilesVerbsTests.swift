@@ -5,7 +5,7 @@ import Testing
 @testable import HearthCLI
 
 /// `hearth files`, run as a command: with a server, and with a data directory.
-@Suite(.enabled(if: HearthBinary.isBuilt)) struct FilesVerbsTests {
+@Suite(.needs(.hearth)) struct FilesVerbsTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }
@@ -107,7 +107,7 @@ import Testing
     }
   }
 
-  @Test func noNameLeavesTheFolder() throws {
+  @Test func downloadsStayInTheTargetFolder() throws {
     let server = try HearthProcess(arguments: ["--emulator", "--in-memory", "--project", "demo"])
     defer { server.process.stop() }
     let client = TestHTTPClient(port: server.port)
@@ -218,5 +218,5 @@ import Testing
     (0, "0 B"), (1023, "1023 B"), (1024, "1 KiB"), (1536, "1.5 KiB"), (102_399, "100 KiB"), (700_000, "684 KiB"),
     (1_048_000, "1023 KiB"), (1_048_575, "1 MiB"), (5 << 30, "5 GiB"), (Int.max, "8 EiB"),
   ])
-  func sizesAreShort(bytes: Int, text: String) { #expect(ByteCount.text(bytes) == text) }
+  func sizesUseTheLargestFittingUnit(bytes: Int, text: String) { #expect(ByteCount.text(bytes) == text) }
 }

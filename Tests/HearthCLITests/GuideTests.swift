@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The guides, each from an empty folder to a working backend: every command runs as a reader would type it.
-@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
+@Suite(.needs(.hearth))
 struct GuideTests {
   private static let paths =
     (try? FileManager.default.contentsOfDirectory(atPath: "\(GuidePage.root)/docs/guides"))?
@@ -25,7 +25,7 @@ struct GuideTests {
   }
 
   /// The test above runs the programs if it can. This test is shown as skipped if it cannot.
-  @Test(.enabled(if: PythonClients.interpreter != nil, "\(PythonClients.reasonForSkipping)"), arguments: paths)
+  @Test(.needs(.pythonClients), arguments: paths)
   func guideHasAProgramInPython(path: String) throws {
     #expect(try GuidePage(path: path).blocks.contains { $0.kind == .python }, "\(path) has no program in Python")
   }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// A server with an index file, run as a command.
-@Suite(.enabled(if: HearthBinary.isBuilt)) struct IndexServingTests {
+@Suite(.needs(.hearth)) struct IndexServingTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `hearth keys` and `hearth token`, with a data directory, and while a server uses it.
-@Suite(.enabled(if: HearthBinary.isBuilt)) struct KeysTests {
+@Suite(.needs(.hearth)) struct KeysTests {
   private let directory: TemporaryDirectory
   private var data: String { directory.file("data") }
 

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The log and the address for operators of the program.
-@Suite(.enabled(if: HearthBinary.isBuilt)) struct LogServingTests {
+@Suite(.needs(.hearth)) struct LogServingTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `hearth query` and `hearth indexes` against a running server.
-@Suite(.enabled(if: HearthBinary.isBuilt)) struct QueryTests {
+@Suite(.needs(.hearth)) struct QueryTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }

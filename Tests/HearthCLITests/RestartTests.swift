@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Restarts under a substitute for systemd, which owns the socket and receives the states.
-@Suite(.enabled(if: HearthBinary.isBuilt)) struct RestartTests {
+@Suite(.needs(.hearth)) struct RestartTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }
@@ -17,20 +17,9 @@ import Testing
     private let notified: Int32
     private let path: String
 
-    init(_ directory: TemporaryDirectory, address host: UInt32 = 0x7F00_0001) throws {
-      listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-      var address = sockaddr_in()
-      address.sin_family = sa_family_t(AF_INET)
-      address.sin_addr.s_addr = host.bigEndian
-      var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-      let listening = listening
-      let isListening = withUnsafeMutablePointer(to: &address) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-          bind(listening, $0, length) == 0 && listen(listening, 512) == 0 && getsockname(listening, $0, &length) == 0
-        }
-      }
-      try #require(isListening)
-      port = UInt16(bigEndian: address.sin_port)
+    init(_ directory: TemporaryDirectory, address host: UInt32 = LoopbackAddress.host) throws {
+      (listening, port) = try LoopbackAddress.bind(host: host)
+      try #require(listen(listening, 512) == 0)
       path = directory.file("notify")
       notified = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
       var place = sockaddr_un()
@@ -78,17 +67,19 @@ import Testing
   }
 
   /// A client that writes one document after the other until it is stopped.
-  private final class Writer: @unchecked Sendable {
-    // `@unchecked`: `lock` guards the mutable state.
-    private let lock = NSCondition()
-    private var isStopping = false
-    private var isDone = false
-    private(set) var written: [String] = []
-    private(set) var failures: [String] = []
-    private(set) var retries = 0
+  private final class Writer: Sendable {
+    struct State: Sendable {
+      var isStopping = false
+      var isDone = false
+      var written: [String] = []
+      var failures: [String] = []
+      var retries = 0
+    }
+
+    let state = Observed(State())
 
     init(_ name: String, port: UInt16, keepsConnection: Bool) {
-      Thread { [self] in
+      Thread { [state] in
         let client = TestHTTPClient(port: port, timeoutSeconds: 20)
         defer { client.close() }
         var isUsed = false
@@ -100,35 +91,36 @@ import Testing
             var status: Int
             do { status = try send() } catch TestHTTPClientError.closed where isUsed {
               // The server may close a connection between two requests. HTTP/1.1 clients handle that.
-              lock.withLock { retries += 1 }
+              state.update { $0.retries += 1 }
               status = try send()
             }
             isUsed = keepsConnection
             if !keepsConnection { client.close() }
-            lock.withLock { if status == 200 { written.append(id) } else { failures.append("\(id): \(status)") } }
+            state.update { if status == 200 { $0.written.append(id) } else { $0.failures.append("\(id): \(status)") } }
           } catch {
             isUsed = false
-            lock.withLock { failures.append("\(id): \(error)") }
+            state.update { $0.failures.append("\(id): \(error)") }
           }
-          if lock.withLock({ isStopping || failures.count > 10 }) { break }
+          let state = state.value
+          if state.isStopping || state.failures.count > 10 { break }
         }
-        lock.withLock {
-          isDone = true
-          lock.broadcast()
-        }
+        state.update { $0.isDone = true }
       }.start()
     }
 
-    var count: Int { lock.withLock { written.count } }
-    var hasFailed: Bool { lock.withLock { !failures.isEmpty } }
+    var count: Int { state.value.written.count }
+
+    /// Waits until the client has written `count` more documents, or failed.
+    func write(_ count: Int) throws {
+      let goal = self.count + count
+      let isThere = state.wait { $0.written.count >= goal || !$0.failures.isEmpty }
+      try #require(isThere, "a writer wrote only \(self.count) of \(goal) documents")
+    }
 
     /// Stops the client, and waits for its last response. Clients give up after 20 seconds.
     func stop() throws {
-      let deadline = Date(timeIntervalSinceNow: 60)
-      try lock.withLock {
-        isStopping = true
-        while !isDone { try #require(lock.wait(until: deadline), "a writer does not end") }
-      }
+      state.update { $0.isStopping = true }
+      try #require(state.wait { $0.isDone }, "a writer does not end")
     }
   }
 
@@ -149,12 +141,7 @@ import Testing
     ]
     for _ in 0..<3 {
       // Each server handles some requests before the next replaces it.
-      let before = writers.map(\.count)
-      let deadline = Date(timeIntervalSinceNow: 60)
-      while zip(writers, before).contains(where: { $0.count < $1 + 20 && !$0.hasFailed }) {
-        try #require(Date() < deadline, "the writers wrote \(writers.map(\.count)) documents in a minute")
-        usleep(1000)
-      }
+      for writer in writers { try writer.write(20) }
       server.send(signal: SIGTERM)
       try system.wait(for: "STOPPING=1")
       #expect(server.waitForExit(timeoutSeconds: 30) == .code(0), "\(server.output)")
@@ -163,21 +150,22 @@ import Testing
     }
     for writer in writers { try writer.stop() }
     for writer in writers {
-      #expect(writer.failures == [])
+      #expect(writer.state.value.failures == [])
       #expect(writer.count >= 60)
-      #expect(writer.retries <= 3)
+      #expect(writer.state.value.retries <= 3)
     }
     // The listener was sent every document exactly once.
-    let expected = Set(writers.flatMap(\.written))
-    func logged() -> [Substring] {
-      watch.output.split(separator: "\n").filter { $0.hasPrefix("+ items/") }.map {
-        $0.dropFirst(8).prefix { $0 != " " }
-      }
+    let expected = Set(writers.flatMap(\.state.value.written))
+    func logged(_ output: String) -> [String] {
+      // The part after the last line feed is not a complete line yet.
+      let lines = output.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+      return lines.filter { $0.hasPrefix("+ items/") }.map { String($0.dropFirst(8).prefix { $0 != " " }) }
     }
-    let deadline = Date(timeIntervalSinceNow: 30)
-    while Set(logged().map(String.init)).count < expected.count, Date() < deadline { usleep(10_000) }
-    let lines = logged()
-    #expect(Set(lines.map(String.init)) == expected)
+    try watch.waitForOutput("\(expected.count) documents", timeoutSeconds: 60) {
+      Set(logged($0)).count >= expected.count
+    }
+    let lines = logged(watch.output)
+    #expect(Set(lines) == expected)
     #expect(lines.count == expected.count, "some were sent twice")
   }
 

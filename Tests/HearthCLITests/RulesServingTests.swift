@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// A server with security rules, run as a command.
-@Suite(.enabled(if: HearthBinary.isBuilt)) struct RulesServingTests {
+@Suite(.needs(.hearth)) struct RulesServingTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }

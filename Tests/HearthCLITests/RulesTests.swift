@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `hearth rules check`, `test` and `explain`, run as commands.
-@Suite(.enabled(if: HearthBinary.isBuilt)) struct RulesTests {
+@Suite(.needs(.hearth)) struct RulesTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }

@@ -5,7 +5,7 @@ import Testing
 @testable import HearthCLI
 
 /// Verbs that call a running server, run as commands.
-@Suite(.enabled(if: HearthBinary.isBuilt)) struct ServerTests {
+@Suite(.needs(.hearth)) struct ServerTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }

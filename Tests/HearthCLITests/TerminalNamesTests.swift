@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Names and values of other users do not control the terminal that shows them.
-@Suite(.enabled(if: HearthBinary.isBuilt)) struct TerminalNamesTests {
+@Suite(.needs(.hearth)) struct TerminalNamesTests {
   private static let collection = "c\u{1B}[31mred\u{9B}7m"
   private static let document = "\(collection)/d\u{1B}[32mgreen\u{61C}"
   private static let value = "v\u{1B}]0;title\u{7}\u{9B}7m\u{202E}"

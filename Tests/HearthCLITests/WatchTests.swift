@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `hearth watch` and `hearth listeners` against a running server.
-@Suite(.enabled(if: HearthBinary.isBuilt)) struct WatchTests {
+@Suite(.needs(.hearth)) struct WatchTests {
   private final class Session {
     let server: HearthProcess
     init() throws {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The commands that `make serve` prints work as printed.
-@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests")) struct WhatToTryTests {
+@Suite(.needs(.hearth)) struct WhatToTryTests {
   @Test(arguments: ["", "rules/well-meing.rules"]) func commandsWork(rules: String) async throws {
     try await onDedicatedThread {
       let fixture = ["--import", "\(GuidePage.root)/fixtures/well-meing.json"]

@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import HearthClient
@@ -198,12 +199,12 @@ import Testing
   }
 
   @Test func aRenewalDoesNotReplaceAnotherSession() async throws {
-    let (annRequested, benRequested) = (Flag(), Flag())
+    let (annRequested, benRequested) = (Observed(false), Observed(false))
     let transport = ScriptedTransport { request in
       let isAnn = String(decoding: request.body ?? Data(), as: UTF8.self).contains("refresh-ann")
-      (isAnn ? annRequested : benRequested).set()
+      (isAnn ? annRequested : benRequested).value = true
       // The response for Ann arrives after that for Ben.
-      if isAnn { _ = await eventually { benRequested.isSet } }
+      if isAnn { _ = await benRequested.becomes { $0 } }
       let name = isAnn ? "ann" : "ben"
       let body = #"{"id_token": "new-\#(name)", "refresh_token": "refresh-\#(name)", "expires_in": "3600"}"#
       return HearthResponse(status: 200, body: Data(body.utf8))
@@ -211,16 +212,10 @@ import Testing
     let auth = Hearth(transport: transport, project: "demo").auth
     auth.restore(Self.session("ann"))
     let ann = Task { try await auth.token(forcingRefresh: true) }
-    #expect(await eventually { annRequested.isSet })
+    #expect(await annRequested.becomes { $0 })
     auth.restore(Self.session("ben"))
     #expect(try await auth.token(forcingRefresh: true) == "new-ben")
     #expect(try await ann.value == "new-ann")
     #expect(auth.session?.idToken == "new-ben")
-  }
-
-  private final class Flag: Sendable {
-    private let state = Mutex(false)
-    var isSet: Bool { state.withLock { $0 } }
-    func set() { state.withLock { $0 = true } }
   }
 }

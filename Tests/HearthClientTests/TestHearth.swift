@@ -60,10 +60,3 @@ struct ScriptedTransport: HearthTransport {
   func send(_ request: HearthRequest) async throws -> HearthResponse { try await respond(request) }
   func open(_ request: HearthRequest) async throws -> HearthStream { throw HearthClientError(.network, "no streams") }
 }
-
-/// Waits until a condition holds, for a minute at most.
-/// - Returns: whether it holds.
-func eventually(_ condition: () -> Bool) async -> Bool {
-  for _ in 0..<6000 where !condition() { try? await Task.sleep(for: .milliseconds(10)) }
-  return condition()
-}

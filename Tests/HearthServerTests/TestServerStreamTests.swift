@@ -1,5 +1,6 @@
 import Glibc
 import HearthServer
+import TestSupport
 import Testing
 
 /// Streaming responses of test servers, and the release of their resources.
@@ -100,13 +101,8 @@ import Testing
       let before = Held()
       try await use(300)
       // Closed streams end a moment later, on their event loop.
-      var rounds = 0
-      while Held() > before, rounds < 6000 {
-        usleep(10_000)
-        rounds += 1
-      }
-      let after = Held()
-      precondition(!(after > before), "\(before) became \(after)")
+      let isReleased = OtherProcess.eventually { !(Held() > before) }
+      precondition(isReleased, "\(before) became \(Held())")
     }
   }
 

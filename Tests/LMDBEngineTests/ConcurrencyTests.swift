@@ -2,20 +2,17 @@ import Foundation
 import KeyValue
 import LMDBEngine
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite struct ConcurrencyTests {
   /// Runs `body` on `count` new threads and waits for all of them.
   private func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) {
-    let group = DispatchGroup()
-    for index in 0..<count {
-      group.enter()
-      Thread {
-        do { try body(index) } catch { Issue.record(error) }
-        group.leave()
-      }.start()
+    let errors = TestSupport.onThreads(count) { thread -> (any Error)? in
+      do { try body(thread) } catch { return error }
+      return nil
     }
-    group.wait()
+    for error in errors { if let error { Issue.record(error) } }
   }
 
   private static let keys: [Bytes] = (1...12).map { [UInt8($0)] } + (1...6).map { Bytes(repeating: 7, count: 400 * $0) }

@@ -1,6 +1,7 @@
 import Foundation
 import KeyValue
 import LMDBEngine
+import TestSupport
 import Testing
 
 /// Damaged files cause the right error and never a crash. Tests that could crash run in a child process.

@@ -1,6 +1,7 @@
 import Foundation
 import KeyValue
 import LMDBEngine
+import TestSupport
 import Testing
 
 @Suite struct DurabilityTests {

@@ -1,6 +1,7 @@
 import Foundation
 import KeyValue
 import LMDBEngine
+import TestSupport
 import Testing
 
 /// Full disks, and callers that break the contract. Each test runs in a child process.

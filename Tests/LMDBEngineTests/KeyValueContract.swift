@@ -1,4 +1,5 @@
 import KeyValue
+import TestSupport
 import Testing
 
 /// The contract that every storage engine must meet. Each case gets an empty store.

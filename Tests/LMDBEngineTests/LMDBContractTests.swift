@@ -1,5 +1,6 @@
 import KeyValue
 import LMDBEngine
+import TestSupport
 import Testing
 
 /// Runs the contract suite on LMDB on disk and in memory.

@@ -1,11 +1,12 @@
 import KeyValue
 import LMDBEngine
+import TestSupport
 import Testing
 
 /// Compares random operations with a sorted array. Keys share prefixes across the offsets at which long keys are split.
 @Suite struct ModelTests {
   @Test(arguments: [1, 2, 3, 4] as [UInt64])
-  func agreesWithASortedArray(seed: UInt64) throws {
+  func storeAgreesWithASortedArray(seed: UInt64) throws {
     var run = ModelRun(seed: seed, store: try LMDBStore.open(.inMemory()))
     do {
       try run.play(rounds: 120)

@@ -7,7 +7,7 @@ import WireFormat
 @Suite struct DocumentMatcherTests {
   private let database = DatabaseID(project: "p").unsafelyUnwrapped
 
-  @Test(arguments: 1...20) func agreesWithTheDefinition(seed: UInt64) throws {
+  @Test(arguments: 1...20) func matcherAgreesWithTheDefinition(seed: UInt64) throws {
     var generator = QueryGenerator(seed: seed)
     let model = QueryModel(database)
     let documents = generator.documents().map { ($0, EncodedFields($0.fields)) }
@@ -23,7 +23,7 @@ import WireFormat
     }
   }
 
-  @Test(arguments: 1...20) func agreesWithTheDefinitionOnAnyValues(seed: UInt64) throws {
+  @Test(arguments: 1...20) func matcherAgreesOnAnyValues(seed: UInt64) throws {
     var random = SplitMix(seed: seed)
     let model = QueryModel(database)
     let path = document("c/x").path

@@ -278,7 +278,7 @@ import Testing
   ])
   func exemptFieldsLackEntries(row: Row) throws { try row.check() }
 
-  @Test func shapesDifferIfNeedsMayDiffer() throws {
+  @Test func shapesDifferIfNeededIndexesMayDiffer() throws {
     var queries: [Query] = []
     func add(_ change: (inout Query) -> Void) {
       var query = Query(collectionID: "c")

@@ -98,7 +98,7 @@ import Testing
         "sort by b, __name__ within a\n  filter\n    scan entries of c: a between cursors"),
   ]
 
-  @Test func plansForOneCollection() throws {
+  @Test func queriesOfOneCollectionHaveTheListedPlans() throws {
     let database = try QueryDatabase()
     try database.commit([.set("c/x", ("a", 1), ("b", 1), ("l", [1])), .set("d/x/c/y", ("a", 1))])
     for row in Self.rows {
@@ -118,7 +118,7 @@ import Testing
     #expect(try database.plan(query, options) == "sort by a, __name__\n  filter\n    scan names of c")
   }
 
-  @Test func plansForSeveralCollections() throws {
+  @Test func queriesOfSeveralCollectionsHaveTheListedPlans() throws {
     let database = try QueryDatabase()
     try database.commit([.set("c/x", ("a", 1)), .set("d/x/c/y", ("a", 1)), .set("d/x/e/y", ("a", 1))])
     let below = document("d/x").path

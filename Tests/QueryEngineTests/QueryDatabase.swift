@@ -1,9 +1,7 @@
-import Dispatch
 import DocumentModel
 import DocumentStore
 import KeyValue
 import LMDBEngine
-import Synchronization
 import TestSupport
 import WireFormat
 @testable import QueryEngine
@@ -32,15 +30,7 @@ struct QueryDatabase {
   /// Commits and returns the version.
   @discardableResult
   func commit(_ writes: [Write]) throws -> Int64 {
-    let outcome = Mutex<Result<CommitOutcome, CommitError>?>(nil)
-    let isDone = DispatchSemaphore(value: 0)
-    database.commit(CommitRequest(writes)) { result in
-      outcome.withLock { $0 = result }
-      isDone.signal()
-    }
-    isDone.wait()
-    guard let result = outcome.withLock({ $0 }) else { preconditionFailure("the commit completed without a result") }
-    return try result.get().version.microseconds
+    try wait { done in database.commit(CommitRequest(writes), completion: done) }.get().version.microseconds
   }
 
   @discardableResult

@@ -9,7 +9,7 @@ import WireFormat
 ///
 /// Environment: `RULES_SEED` is a seed or `random`. `RULES_EXPRESSIONS` and `RULES_QUERIES` are the numbers of
 /// comparisons.
-@Suite(.enabled(if: EmulatorProcess.isInstalled)) struct DifferentialTests {
+@Suite(.needs(.emulator)) struct DifferentialTests {
   // Sorted by name, because the emulator keeps the order of the request, and Hearth sorts fields.
   static let fields = """
     {"a":{"integerValue":"1"},"b":{"bytesValue":"aGVsbG8="},"f":{"doubleValue":1.5},\
@@ -22,7 +22,9 @@ import WireFormat
 
   private static let batch = 40
 
-  @Test(arguments: TestSeeds.of("RULES_SEED", otherwise: [1, 2])) func expressionsAgree(seed: UInt64) throws {
+  @Test(arguments: TestSeeds.of("RULES_SEED", otherwise: [1, 2])) func expressionsEvaluateAsInTheEmulator(seed: UInt64)
+    throws
+  {
     let emulator = try EmulatorProcess()
     defer { emulator.process.stop() }
     let oracle = RulesOracle(port: emulator.port, project: "p")
@@ -89,8 +91,9 @@ import WireFormat
 
   /// In emulator mode, Hearth allows the queries that the emulator allows, except up to one percent of them plus one.
   /// In neither mode does it allow a query that the emulator denies.
-  @Test(arguments: TestSeeds.of("RULES_SEED", otherwise: [1, 766_235, 780_242])) func queriesAgree(seed: UInt64) throws
-  {
+  @Test(arguments: TestSeeds.of("RULES_SEED", otherwise: [1, 766_235, 780_242])) func queriesAreDecidedAsInTheEmulator(
+    seed: UInt64
+  ) throws {
     let emulator = try EmulatorProcess()
     defer { emulator.process.stop() }
     let oracle = RulesOracle(port: emulator.port, project: "p")

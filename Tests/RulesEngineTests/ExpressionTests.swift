@@ -56,12 +56,12 @@ enum ExpressionResult: Equatable {
 }
 
 @Suite struct ExpressionTests {
-  @Test func theFileHasAllCases() {
+  @Test func theFileHasAllExpressions() {
     #expect(ExpressionCase.all.count == 447)
   }
 
   @Test(arguments: ExpressionCase.all)
-  func agreesWithTheEmulator(_ test: ExpressionCase) throws {
+  func expressionsEvaluateAsInTheEmulator(_ test: ExpressionCase) throws {
     let result = ExpressionResult(test.expression, functions: test.functions)
     switch (test.result, result) {
     case ("value", .value(let text)):

@@ -56,7 +56,7 @@ import Testing
   ]
 
   @Test(arguments: cases)
-  func evaluatesTheCase(text: String, isAllowed: Bool) throws {
+  func casesAreDecidedAsExpected(text: String, isAllowed: Bool) throws {
     let run = try Toy.run(#"{"it": "is decided", \#(text), "expect": "\#(isAllowed ? "allow" : "deny")"}"#).run
     #expect(run.passedCount == 1, "\(run.failures.first.map { run.explanation(of: $0) } ?? [])")
   }
@@ -68,7 +68,7 @@ import Testing
     (#""get": "rooms/r1", "as": "eve", "expect": "deny", "line": 9"#, false),
     (#""get": "other/r1", "as": "eve", "expect": "deny", "line": 5"#, false),
   ])
-  func aCaseChecksTheLine(text: String, isPassed: Bool) throws {
+  func aCaseChecksTheDecidingLine(text: String, isPassed: Bool) throws {
     let run = try Toy.run(#"{"it": "x", \#(text)}"#).run
     #expect((run.passedCount == 1) == isPassed)
   }
@@ -82,7 +82,7 @@ import Testing
     #expect(times == [1_577_836_800, 1_746_878_400])
   }
 
-  @Test func theFilterSkipsCases() throws {
+  @Test func theFilterChoosesCases() throws {
     let suite = try Toy.suite(
       """
       {"it": "reads", "as": "ann", "get": "rooms/r1", "expect": "allow"},

@@ -60,7 +60,7 @@ import Testing
     // A lookup without a mock fails.
     (#""request": {"method": "get", "path": "/databases/(default)/documents/logs/r1"}"#, false),
   ])
-  func evaluatesTheCase(text: String, isAllowed: Bool) throws {
+  func hostedCasesAreDecidedAsExpected(text: String, isAllowed: Bool) throws {
     let text = text.replacing("PATH", with: Self.room)
     let run = try Self.run(#"{"expectation": "\#(isAllowed ? "ALLOW" : "DENY")", \#(text)}"#)
     #expect(run.passedCount == 1, "\(run.failures.first.map { run.explanation(of: $0) } ?? [])")

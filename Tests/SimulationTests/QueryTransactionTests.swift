@@ -80,7 +80,7 @@ import WireFormat
     let committed = Mutex<[Committed]>([])
     let failures = Mutex<[String]>([])
     let lost = Mutex(0)
-    inParallel(6) { thread in
+    onThreads(6) { thread in
       var reader = RandomReader(seed: seed &* 31 &+ UInt64(thread), database)
       do {
         for _ in 0..<Self.steps / 10 {
@@ -123,13 +123,6 @@ import WireFormat
     let (won, defeated) = (inOrder.count { !$0.readings.isEmpty }, lost.withLock { $0 })
     #expect(won > 0 && defeated > 0, "seed \(seed): \(won) won, \(defeated) lost")
   }
-}
-
-/// Runs `body` many times at once, each on its own thread, regardless of the number of cores.
-private func inParallel(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
-  let group = DispatchGroup()
-  for index in 0..<count { DispatchQueue(label: "client.\(index)").async(group: group) { body(index) } }
-  group.wait()
 }
 
 /// A read of a transaction, with its outcome.

@@ -515,16 +515,3 @@ private struct Simulation {
     }
   }
 }
-
-/// Calls a function and waits for its one result.
-func wait<T: Sendable>(_ call: (@escaping @Sendable (T) -> Void) throws -> Void) throws -> T {
-  let result = Mutex<T?>(nil)
-  let isThere = DispatchSemaphore(value: 0)
-  try call { value in
-    result.withLock { $0 = value }
-    isThere.signal()
-  }
-  isThere.wait()
-  guard let value = result.withLock({ $0 }) else { throw Difference("the call completed without a result") }
-  return value
-}

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -7,7 +8,7 @@ import Testing
   @Test func workRunsOnTheLoopInOrder() throws {
     let loop = try EventLoop(name: "test")
     try loop.start()
-    let seen = Shared<[Int]>([])
+    let seen = Observed<[Int]>([])
     #expect(!loop.isOnLoop)
     for index in 0..<1000 { loop.execute { seen.update { $0.append(loop.isOnLoop ? index : -1) } } }
     loop.stopAndJoin()
@@ -19,7 +20,7 @@ import Testing
     let clock = ManualClock()
     let loop = try EventLoop(name: "test", clock: clock)
     try loop.start()
-    let seen = Shared<[String]>([])
+    let seen = Observed<[String]>([])
     loop.executeAndWait {
       loop.schedule(afterMilliseconds: 100) { seen.update { $0.append("100") } }
       let cancelled = loop.schedule(afterMilliseconds: 100) { seen.update { $0.append("cancelled") } }
@@ -44,7 +45,7 @@ import Testing
 
   @Test func signalsAreReported() throws {
     let signalled = Semaphore()
-    let seen = Shared<Int32>(0)
+    let seen = Observed<Int32>(0)
     let watcher = try SignalWatcher([SIGUSR2]) { signal in
       seen.value = signal
       signalled.signal()

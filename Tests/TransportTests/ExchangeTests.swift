@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 
 @testable import Transport
 
 /// Exchanges that handlers kept, to respond later.
 private final class Kept: Sendable {
-  let exchanges = Shared<[Exchange]>([])
+  let exchanges = Observed<[Exchange]>([])
 
   @Sendable func keep(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
     exchanges.update { $0.append(exchange) }
@@ -27,7 +28,7 @@ private final class Kept: Sendable {
   }
 
   @Test func serverStopsReadingWhileResponsesAreUnread() throws {
-    let handled = Shared(0)
+    let handled = Observed(0)
     let body = [UInt8](repeating: 0x61, count: 1 << 19)
     let server = try TestServer { _, exchange in
       handled.update { $0 += 1 }
@@ -35,14 +36,7 @@ private final class Kept: Sendable {
     }
     let client = try server.connect()
     client.send(String(repeating: "GET / HTTP/1.1\r\n\r\n", count: 80))
-    #expect(server.wait { handled.value > 0 })
-    var stable = 0
-    var last = -1
-    while stable < 100 {
-      server.settle()
-      stable = handled.value == last ? stable + 1 : 0
-      last = handled.value
-    }
+    server.settle(handled)
     #expect(handled.value < 40)
     for _ in 0..<80 { #expect(try client.readReply().body.count == 1 << 19) }
     #expect(handled.value == 80)
@@ -54,19 +48,19 @@ private final class Kept: Sendable {
     let client = try server.connect()
     // The second request waits for the response to the first one.
     client.send("GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\n")
-    #expect(server.wait { kept.exchanges.value.count == 1 })
+    #expect(kept.exchanges.wait { $0.count == 1 })
     server.settle()
     #expect(kept.exchanges.value.count == 1)
     kept.answer(kept.exchanges.value[0], "one")
     #expect(try client.readReply().text == "one")
-    #expect(server.wait { kept.exchanges.value.count == 2 })
+    #expect(kept.exchanges.wait { $0.count == 2 })
     #expect(kept.exchanges.value[0] !== kept.exchanges.value[1])
     kept.answer(kept.exchanges.value[1], "two")
     #expect(try client.readReply().text == "two")
   }
 
   @Test func releasedExchangesAreReused() throws {
-    let identities = Shared<Set<ObjectIdentifier>>([])
+    let identities = Observed<Set<ObjectIdentifier>>([])
     let server = try TestServer { _, exchange in
       let identity = ObjectIdentifier(exchange)
       identities.update { $0.insert(identity) }
@@ -82,22 +76,22 @@ private final class Kept: Sendable {
 
   @Test func disconnectedClientsAreReported() throws {
     let kept = Kept()
-    let closed = Shared(0)
+    let closed = Observed(0)
     let server = try TestServer { request, exchange in
       kept.keep(request, exchange)
       exchange.onClose { closed.update { $0 += 1 } }
     }
     let client = try server.connect()
     client.send("GET / HTTP/1.1\r\n\r\n")
-    #expect(server.wait { kept.exchanges.value.count == 1 })
+    #expect(kept.exchanges.wait { $0.count == 1 })
     let exchange = kept.exchanges.value[0]
     // A deferred response to a reset client: the disconnect is reported once, and responses are ignored.
     client.send("G")
     client.reset()
     server.advance(seconds: 11)
-    #expect(server.wait { closed.value == 1 })
+    #expect(closed.wait { $0 == 1 })
     kept.answer(exchange, "too late")
-    let late = Shared(0)
+    let late = Observed(0)
     exchange.loop.execute {
       #expect(exchange.isClosed)
       exchange.onClose { late.value = 1 }
@@ -114,7 +108,7 @@ private final class Kept: Sendable {
     client.send("GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\nGET /inco")
     client.endSending()
     for index in 0..<2 {
-      #expect(server.wait { kept.exchanges.value.count == index + 1 })
+      #expect(kept.exchanges.wait { $0.count == index + 1 })
       server.settle()
       kept.answer(kept.exchanges.value[index], "\(index)")
       #expect(try client.readReply().text == "\(index)")
@@ -123,7 +117,7 @@ private final class Kept: Sendable {
   }
 
   @Test func completedResponsesDoNotCallOnClose() throws {
-    let closed = Shared(0)
+    let closed = Observed(0)
     let server = try TestServer { _, exchange in
       exchange.onClose { closed.update { $0 += 1 } }
       exchange.respond(status: 200, headers: { _ in }, body: { _ in })

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -28,7 +29,7 @@ import Testing
 
   @Test(arguments: seeds)
   func requestsDoNotDependOnHowTheyArrive(seed: UInt64) {
-    var random = SplitMix(seed)
+    var random = SplitMix(seed: seed)
     for _ in 0..<3000 {
       let bytes = [UInt8.random(in: 0...255, using: &random)] + Self.input(&random)
       bytes.withUnsafeBytes { HTTPFuzz.run($0) }
@@ -63,7 +64,7 @@ import Testing
 
   @Test(arguments: seeds)
   func framesInAnyOrderLeaveNothingBehind(seed: UInt64) {
-    var random = SplitMix(seed)
+    var random = SplitMix(seed: seed)
     for _ in 0..<2000 {
       let bytes = [UInt8.random(in: 0...255, using: &random)] + Self.frames(&random)
       bytes.withUnsafeBytes { HTTP2Fuzz.run($0) }
@@ -72,7 +73,7 @@ import Testing
 
   @Test(arguments: seeds)
   func anyInputEndsInResponsesAndAClose(seed: UInt64) throws {
-    var random = SplitMix(seed)
+    var random = SplitMix(seed: seed)
     let server = try TestServer { configuration in
       configuration.headerBytesMax = 1024
       configuration.targetBytesMax = 512
@@ -87,22 +88,5 @@ import Testing
       #expect(replies.isEmpty || replies.starts(with: Array("HTTP/1.1 ".utf8)), "seed \(seed), round \(round)")
     }
     #expect(server.wait { server.server.openConnections == 0 }, "seed \(seed)")
-  }
-}
-
-/// A small seeded random generator.
-private struct SplitMix: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(_ seed: UInt64) {
-    state = seed
-  }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-    return mixed ^ (mixed >> 31)
   }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -24,7 +25,7 @@ import Testing
 
   /// Returns a sink for `/count`, rejects `/refused` immediately, and handles complete bodies for all other targets.
   private final class Handler: RequestHandler {
-    let closed = Shared(0)
+    let closed = Observed(0)
 
     func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
       switch String(decoding: request.target, as: UTF8.self) {
@@ -86,7 +87,7 @@ import Testing
     let client = try server.connect()
     client.send("POST /count HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nz\r\n")
     #expect(try client.readReply().status == 400)
-    #expect(server.wait { handler.closed.value == 1 })
+    #expect(handler.closed.wait { $0 == 1 })
   }
 
   @Test func disconnectInABodyIsReported() throws {
@@ -95,7 +96,7 @@ import Testing
     let client = try server.connect()
     client.send("POST /count HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc")
     client.endSending()
-    #expect(server.wait { handler.closed.value == 1 })
+    #expect(handler.closed.wait { $0 == 1 })
   }
 
   @Test func stalledBodiesAreCutOff() throws {
@@ -104,6 +105,6 @@ import Testing
     let client = try server.connect()
     client.send("POST /count HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc")
     server.advance(seconds: 31)
-    #expect(server.wait { handler.closed.value == 1 })
+    #expect(handler.closed.wait { $0 == 1 })
   }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -41,8 +42,8 @@ import Testing
 
   /// Opens chats for `/chat…`, rejects `/refused` immediately, and passes all other requests to `handle`.
   private final class Handler: RequestHandler {
-    let chats = Shared<[Chat]>([])
-    let closed = Shared(0)
+    let chats = Observed<[Chat]>([])
+    let closed = Observed(0)
 
     func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
       let target = String(decoding: request.target, as: UTF8.self)
@@ -143,13 +144,13 @@ import Testing
     #expect(try client.reply(1).trailer("x-received") == "\((pieces + 1) * piece.count)")
   }
 
-  @Test func disconnectEndsTheChat() throws {
+  @Test func disconnectEndsOpenExchanges() throws {
     let handler = Handler()
     let server = try TestServer(handler: handler)
     let client = try HTTP2Client(server)
     for stream in [1, 3] as [UInt32] { client.request(stream, "POST", "/chat", end: false) }
     client.send(.reset(1))
-    #expect(server.wait { handler.closed.value == 1 })
+    #expect(handler.closed.wait { $0 == 1 })
     client.raw.endSending()
     #expect(server.wait { handler.closed.value == 2 && server.server.openConnections == 0 || client.raw.isEnded() })
   }

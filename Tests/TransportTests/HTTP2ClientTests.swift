@@ -7,7 +7,7 @@ import Testing
 /// Tests with independent clients, in cleartext on the same port as HTTP/1.
 @Suite struct HTTP2ClientTests {
   @Test(
-    .enabled(if: Tool.curl.isThere, "curl is not installed"),
+    .needs(.tool(.curl)),
     arguments: [
       ["-X", "GET"], ["-I"], ["-X", "DELETE"], ["-d", "hello"], ["-X", "PATCH", "-d", "{}"], ["--compressed"],
       ["-H", "Accept-Encoding: gzip", "--compressed", "-d", "x"], ["-H", "Expect: 100-continue", "-d", "y"],
@@ -36,7 +36,7 @@ import Testing
     #expect(fields(old) == fields(new) || isContinued)
   }
 
-  @Test(.enabled(if: Tool.curl.isThere, "curl is not installed"))
+  @Test(.needs(.tool(.curl)))
   func curlTransfersFiveMebibytesBothWays() throws {
     let server = try TestServer { request, exchange in
       let body = Array(request.body)
@@ -52,7 +52,7 @@ import Testing
     #expect(outcome.status == 0 && outcome.output == text, "\(outcome.errors)")
   }
 
-  @Test(.enabled(if: Tool.nghttp.isThere, "nghttp is not installed"))
+  @Test(.needs(.tool(.nghttp)))
   func nghttpReadsTrailersAndMaySendPriorities() throws {
     let server = try TestServer { _, exchange in
       exchange.respond(
@@ -65,7 +65,7 @@ import Testing
   }
 
   @Test(
-    .enabled(if: Tool.h2load.isThere, "h2load is not installed"),
+    .needs(.tool(.h2load)),
     arguments: [
       ["-n", "2000", "-c", "4", "-m", "100"], ["-n", "300", "-c", "3", "-m", "10", "-w", "10", "-W", "12"],
     ])

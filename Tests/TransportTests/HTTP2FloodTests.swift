@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -43,7 +44,7 @@ import Testing
 
   @Test(arguments: floods)
   func floodsEndTheConnection(flood: Flood) throws {
-    let handled = Shared(0)
+    let handled = Observed(0)
     let server = try TestServer { _, _ in handled.update { $0 += 1 } }
     let client = try HTTP2Client(server)
     client.send(flood.first)
@@ -53,11 +54,11 @@ import Testing
     // on one socket share no state.
     nonisolated(unsafe) let raw = client.raw
     let flooding = bytes
-    let sending = Thread { raw.send(flooding) }
+    let sending = startThreads(1) { _ in raw.send(flooding) }
     let code = try client.goAwayCode()
     #expect(code.map(flood.codes.contains) == true, "GOAWAY \(code ?? -1), \(client.replies.count) responses")
     raw.endSending()
-    sending.join()
+    _ = sending()
     #expect(server.wait { server.server.openConnections == 0 })
     #expect(handled.value <= 1000)
   }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -122,7 +123,7 @@ import Testing
 
   @Test(arguments: cases)
   func framesHaveTheExpectedOutcome(frames: Case) throws {
-    let handled = Shared(0)
+    let handled = Observed(0)
     let server = try TestServer { request, exchange in
       if request.target.elementsEqual(Array("/after".utf8)) { return TestServer.echo(request, exchange) }
       handled.update { $0 += 1 }

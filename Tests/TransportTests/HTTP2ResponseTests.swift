@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -21,7 +22,7 @@ import Testing
   }
 
   @Test func handlersSeeTheSameHeadAsOverHTTP1() throws {
-    let seen = Shared<[String]>([])
+    let seen = Observed<[String]>([])
     let server = try TestServer { request, exchange in
       var lines = ["\(request.version) \(request.method) \(String(decoding: request.target, as: UTF8.self))"]
       for index in 0..<request.headerCount {

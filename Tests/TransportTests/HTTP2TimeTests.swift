@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -52,7 +53,7 @@ import Testing
   }
 
   @Test func silentClientsWithRunningRequestsArePinged() throws {
-    let closed = Shared(0)
+    let closed = Observed(0)
     let server = try TestServer { _, exchange in exchange.onClose { closed.update { $0 += 1 } } }
     let client = try HTTP2Client(server)
     client.request(1)
@@ -73,7 +74,7 @@ import Testing
   }
 
   @Test func streamsThatTakeNothingAreReset() throws {
-    let closed = Shared(0)
+    let closed = Observed(0)
     let server = try TestServer { request, exchange in
       if request.target.count > 1 { return TestServer.echo(request, exchange) }
       exchange.onClose { closed.update { $0 += 1 } }
@@ -117,8 +118,8 @@ import Testing
   }
 
   @Test func stoppingSendsGoAwayAndFinishesRunningRequests() throws {
-    let kept = Shared<[Exchange]>([])
-    let shutdowns = Shared(0)
+    let kept = Observed<[Exchange]>([])
+    let shutdowns = Observed(0)
     let server = try TestServer { request, exchange in
       if request.target.count > 1 { return TestServer.echo(request, exchange) }
       exchange.onShutdown { shutdowns.update { $0 += 1 } }
@@ -128,7 +129,7 @@ import Testing
     let busy = try HTTP2Client(server)
     busy.request(1)
     #expect(server.wait { kept.value.count == 1 && server.server.openConnections == 2 })
-    let stopping = Thread { server.server.stop(graceSeconds: 60) }
+    let stopping = startThreads(1) { _ in server.server.stop(graceSeconds: 60) }
     #expect(try idle.goAwayCode() == 0)
     idle.raw.endSending()
     // The first notice still allows requests that are on their way. The second one has the number of the last
@@ -147,11 +148,11 @@ import Testing
     let final = try #require(busy.control.last { $0.kind == .goAway })
     #expect(HTTP2Frame.number(final.payload[0..<4]) == 3)
     busy.raw.endSending()
-    stopping.join()
+    _ = stopping()
   }
 
   @Test func stoppingCutsRequestsAfterTheGracePeriod() throws {
-    let closed = Shared(0)
+    let closed = Observed(0)
     let server = try TestServer { _, exchange in exchange.onClose { closed.update { $0 += 1 } } }
     let client = try HTTP2Client(server)
     client.request(1)

@@ -1,4 +1,3 @@
-import Glibc
 import TestSupport
 import Testing
 
@@ -15,57 +14,20 @@ final class RawClient {
 
   struct Ended: Error {}
 
-  private let socket: Int32
+  private let socket: LoopbackSocket
   private var pending: [UInt8] = []
 
-  init(port: Int) throws {
-    socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    try #require(socket >= 0)
-    // A missing response makes the test fail instead of hang.
-    setTimeouts(of: socket, readSeconds: 20, writeSeconds: 20)
-    var on: Int32 = 1
-    setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = UInt16(port).bigEndian
-    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-    let status = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-      }
-    }
-    guard status == 0 else { throw Ended() }
-  }
-
-  deinit {
-    close(socket)
-  }
+  init(port: Int) throws { socket = try LoopbackSocket(port: UInt16(port), readSeconds: 20, writeSeconds: 20) }
 
   /// Sends all bytes. A server that has stopped reading is not an error.
-  func send(_ bytes: [UInt8]) {
-    var sent = 0
-    while sent < bytes.count {
-      let count = bytes[sent...].withUnsafeBytes { Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-      if count < 0 && errno == EINTR { continue }
-      guard count > 0 else { return }
-      sent += count
-    }
-  }
+  func send(_ bytes: [UInt8]) { socket.send(bytes) }
 
-  func send(_ text: String) {
-    send(Array(text.utf8))
-  }
+  func send(_ text: String) { socket.send(text) }
 
-  func endSending() {
-    shutdown(socket, Int32(SHUT_WR))
-  }
+  func endSending() { socket.endSending() }
 
   /// Closes the connection with a reset.
-  func reset() {
-    var hard = linger(l_onoff: 1, l_linger: 0)
-    setsockopt(socket, SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<linger>.size))
-    shutdown(socket, Int32(SHUT_RDWR))
-  }
+  func reset() { socket.reset() }
 
   /// Whether `count` bytes arrive within the socket's time limit.
   func has(_ count: Int) -> Bool {
@@ -140,14 +102,14 @@ final class RawClient {
   }
 
   private func fill() -> Bool {
-    let space = [UInt8](unsafeUninitializedCapacity: 64 * 1024) { buffer, count in
-      var received = 0
-      // A signal to the process, which one test sends, interrupts a call with a time limit.
-      repeat { received = recv(socket, buffer.baseAddress, buffer.count, 0) } while received < 0 && errno == EINTR
-      if received < 0 && errno == EAGAIN { Issue.record("the server neither responded nor closed the connection") }
-      count = max(0, received)
+    switch socket.receive() {
+    case .bytes(let bytes):
+      pending += bytes
+      return true
+    case .ended: return false
+    case .timedOut:
+      Issue.record("the server neither responded nor closed the connection")
+      return false
     }
-    pending += space
-    return !space.isEmpty
   }
 }

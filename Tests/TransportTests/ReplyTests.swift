@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -37,7 +38,7 @@ import Testing
   }
 
   @Test func requestFieldsAreFoundInAnyCase() throws {
-    let seen = Shared<[String]>([])
+    let seen = Observed<[String]>([])
     let server = try TestServer { request, exchange in
       var lines = [String(decoding: request.header("x-one").map(Array.init) ?? [], as: UTF8.self)]
       lines.append(request.header("x-two") == nil ? "absent" : "present")
@@ -149,7 +150,7 @@ import Testing
   }
 
   @Test func bodiesAreFollowedByReadableBytes() throws {
-    let sums = Shared<[Int]>([])
+    let sums = Observed<[Int]>([])
     let server = try TestServer { request, exchange in
       let padded = UnsafeRawBufferPointer(start: request.body.baseAddress, count: request.body.count + 64)
       // Under the address sanitizer, this reads past the end if the padding is missing.

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -60,7 +61,7 @@ import Testing
   }
 
   @Test func stoppingFinishesRunningRequests() throws {
-    let kept = Shared<[Exchange]>([])
+    let kept = Observed<[Exchange]>([])
     let server = try TestServer { request, exchange in
       if request.target.elementsEqual("/idle".utf8) {
         exchange.respond(status: 204, headers: { _ in }, body: { _ in })
@@ -75,7 +76,7 @@ import Testing
     busy.send("GET / HTTP/1.1\r\n\r\n")
     #expect(server.wait { kept.value.count == 1 && server.server.openConnections == 2 })
     let exchange = kept.value[0]
-    let stopping = Thread { server.server.stop(graceSeconds: 60) }
+    let stopping = startThreads(1) { _ in server.server.stop(graceSeconds: 60) }
     // The idle connection ends first, which shows that stopping has begun.
     #expect(idle.isEnded())
     exchange.loop.execute {
@@ -87,7 +88,7 @@ import Testing
     #expect(reply.text == "done" && reply.field("connection") == "close")
     #expect(busy.isEnded())
     busy.endSending()
-    stopping.join()
+    _ = stopping()
     #expect(throws: (any Error).self) { try server.connect() }
     server.server.stop(graceSeconds: 60)
   }
@@ -100,7 +101,7 @@ import Testing
     #expect(try idle.readReply().status == 200)
     let fresh = try server.connect()
     #expect(server.wait { server.server.openConnections == 2 })
-    let stopping = Thread { server.server.stop(graceSeconds: 60) }
+    let stopping = startThreads(1) { _ in server.server.stop(graceSeconds: 60) }
     // From then on no connection is accepted, and the loop has notified every open one.
     #expect(idle.isEnded())
     fresh.send("GET / HTTP/1.1\r\n\r\n")
@@ -108,19 +109,19 @@ import Testing
     #expect(reply.status == 200 && reply.field("connection") == "close")
     #expect(fresh.isEnded())
     fresh.endSending()
-    stopping.join()
+    _ = stopping()
   }
 
   @Test func stoppingCutsRequestsAfterTheGracePeriod() throws {
-    let closed = Shared(0)
-    let entered = Shared(0)
+    let closed = Observed(0)
+    let entered = Observed(0)
     let server = try TestServer { _, exchange in
       exchange.onClose { closed.update { $0 += 1 } }
       entered.value = 1
     }
     let busy = try server.connect()
     busy.send("GET / HTTP/1.1\r\n\r\n")
-    #expect(server.wait { entered.value == 1 })
+    #expect(entered.wait { $0 == 1 })
     server.server.stop(graceSeconds: 0)
     #expect(closed.value == 1)
     #expect(busy.isEnded())
@@ -142,11 +143,11 @@ import Testing
     let client = try server.connect()
     client.send("GET / HTTP/1.1\r\n\r\n")
     server.settle()
-    let stopping = Thread { server.server.stop(graceSeconds: 60) }
+    let stopping = startThreads(1) { _ in server.server.stop(graceSeconds: 60) }
     #expect(try client.readReply().body == [])
     #expect(client.isEnded())
     client.endSending()
-    stopping.join()
+    _ = stopping()
   }
 
   @Test func aServerRunsOnce() throws {
@@ -154,28 +155,5 @@ import Testing
     #expect(throws: TransportError.alreadyStarted) { _ = try server.server.start() }
     server.server.stop(graceSeconds: 0)
     #expect(throws: TransportError.alreadyStarted) { _ = try server.server.start() }
-  }
-}
-
-/// A thread that runs one closure.
-final class Thread {
-  private var thread = pthread_t()
-
-  init(_ body: @escaping @Sendable () -> Void) {
-    final class Box {
-      let body: @Sendable () -> Void
-      init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-    }
-    let box = Unmanaged.passRetained(Box(body))
-    pthread_create(
-      &thread, nil,
-      { argument in
-        if let argument { Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body() }
-        return nil
-      }, box.toOpaque())
-  }
-
-  func join() {
-    pthread_join(thread, nil)
   }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -7,9 +8,9 @@ private final class CountedSource: BodySource {
   private let slices: Int
   private let sliceBytes: Int
   private let end: BodyProgress
-  private let asked: Shared<Int>
+  private let asked: Observed<Int>
 
-  init(slices: Int, sliceBytes: Int, end: BodyProgress = .finished, asked: Shared<Int> = Shared(0)) {
+  init(slices: Int, sliceBytes: Int, end: BodyProgress = .finished, asked: Observed<Int> = Observed(0)) {
     self.slices = slices
     self.sliceBytes = sliceBytes
     self.end = end
@@ -43,9 +44,9 @@ private final class LineSource: BodySource, @unchecked Sendable {
   /// A source that works for a long time before its first byte, such as a sort, occupies the loop for one slice at a
   /// time.
   @Test func otherRequestsRunBetweenEmptySlices() throws {
-    let turns = Shared([Int]())
+    let turns = Observed([Int]())
     let server = try TestServer { _, exchange in
-      let asked = Shared(0)
+      let asked = Observed(0)
       func turn() {
         turns.update { $0.append(asked.value) }
         if asked.value < 50 { exchange.loop.atNextTurn(turn) }
@@ -95,7 +96,7 @@ private final class LineSource: BodySource, @unchecked Sendable {
   }
 
   @Test func headRequestsDoNotAskTheSource() throws {
-    let asked = Shared(0)
+    let asked = Observed(0)
     let server = try TestServer { _, exchange in
       exchange.stream(status: 200, headers: { _ in }, from: CountedSource(slices: 3, sliceBytes: 5, asked: asked))
     }
@@ -116,7 +117,7 @@ private final class LineSource: BodySource, @unchecked Sendable {
   }
 
   @Test func clientsThatDoNotReadStopTheSource() throws {
-    let asked = Shared(0)
+    let asked = Observed(0)
     let slices = 2000
     let server = try TestServer { _, exchange in
       let source = CountedSource(slices: slices, sliceBytes: Exchange.sliceBytes, asked: asked)
@@ -124,14 +125,7 @@ private final class LineSource: BodySource, @unchecked Sendable {
     }
     let client = try server.connect()
     client.send("GET / HTTP/1.1\r\n\r\n")
-    #expect(server.wait { asked.value > 0 })
-    var stable = 0
-    var last = -1
-    while stable < 100 {
-      server.settle()
-      stable = asked.value == last ? stable + 1 : 0
-      last = asked.value
-    }
+    server.settle(asked)
     // The slices produced so far are in the kernel's buffers, except for one.
     #expect(asked.value < slices / 4)
     #expect(try client.readReply().body.count == slices * Exchange.sliceBytes)
@@ -168,7 +162,7 @@ private final class LineSource: BodySource, @unchecked Sendable {
   }
 
   @Test func disconnectIsReportedAtOnce() throws {
-    let closed = Shared(0)
+    let closed = Observed(0)
     let server = try TestServer { _, exchange in
       exchange.onClose { closed.update { $0 += 1 } }
       exchange.stream(status: 200, headers: { _ in }, from: LineSource())
@@ -177,7 +171,7 @@ private final class LineSource: BodySource, @unchecked Sendable {
     client.send("GET / HTTP/1.1\r\n\r\n")
     #expect(server.wait { server.server.openConnections == 1 })
     client.endSending()
-    #expect(server.wait { closed.value == 1 })
+    #expect(closed.wait { $0 == 1 })
     _ = client.readToEnd()
     #expect(server.wait { server.server.openConnections == 0 })
   }

@@ -6,7 +6,7 @@ import Testing
 @testable import Transport
 
 /// TLS with OpenSSL's own client and with curl. OpenSSL's program creates the certificates.
-@Suite(.enabled(if: Tool.openssl.isThere, "openssl is not installed"))
+@Suite(.needs(.tool(.openssl)))
 struct TLSTests {
   /// A certificate for 127.0.0.1 and its key.
   struct Pair {
@@ -50,7 +50,7 @@ struct TLSTests {
   }
 
   @Test(
-    .enabled(if: Tool.curl.isThere, "curl is not installed"),
+    .needs(.tool(.curl)),
     arguments: [
       ["--http1.1"], ["--http2"], ["--http2", "--tls-max", "1.2"], ["--no-alpn"], ["--http2-prior-knowledge"],
     ])
@@ -109,7 +109,7 @@ struct TLSTests {
 
   @Test(arguments: ["GET / HTTP/1.1\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}"])
   func refusesPlainBytes(text: String) throws {
-    let handled = Shared(0)
+    let handled = Observed(0)
     let server = try Self.server(try Pair(name: "plain"), handle: { _, _ in handled.value += 1 })
     let client = try server.connect()
     client.send(text)

@@ -1,5 +1,4 @@
-import Glibc
-import Synchronization
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -62,12 +61,23 @@ final class TestServer: Sendable {
     for _ in 0..<50 { server.sweepDeadlines() }
   }
 
-  /// Takes turns until `condition` holds. The limit is far above the need of any machine.
-  func wait(until condition: () -> Bool) -> Bool {
-    for _ in 0..<200_000 {
-      if condition() { return true }
-      server.sweepDeadlines()
+  /// Waits until a handler begins to count, then gives the loops turns until the counter stops changing: the server
+  /// can do no more until its client reads.
+  func settle(_ counter: Observed<Int>) {
+    _ = counter.wait { $0 > 0 }
+    var (stable, last) = (0, -1)
+    while stable < 100 {
+      settle()
+      stable = counter.value == last ? stable + 1 : 0
+      last = counter.value
     }
+  }
+
+  /// Gives the loops turns until a condition on the server's counters holds, for at most two minutes. For values that
+  /// handlers change, use ``Observed/wait(secondsMax:until:)``.
+  func wait(until condition: () -> Bool) -> Bool {
+    let deadline = ContinuousClock.now + .seconds(120)
+    while !condition(), ContinuousClock.now < deadline { server.sweepDeadlines() }
     return condition()
   }
 
@@ -91,27 +101,5 @@ final class ClosureHandler: RequestHandler {
 
   func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
     action(request, exchange)
-  }
-}
-
-/// A value shared by handlers and tests.
-final class Shared<Value: Sendable>: Sendable {
-  private let storage: Mutex<Value>
-
-  init(_ value: Value) {
-    storage = Mutex(value)
-  }
-
-  var value: Value {
-    get { storage.withLock { $0 } }
-    set { storage.withLock { $0 = newValue } }
-  }
-
-  func update(_ change: (inout Value) -> Void) {
-    storage.withLock { value in
-      var copy = value
-      change(&copy)
-      value = copy
-    }
   }
 }

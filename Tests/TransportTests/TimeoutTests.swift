@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -29,18 +30,8 @@ import Testing
     configuration.vanishedSeconds = 7
     let listening = try ListeningSocket.open(configuration)
     defer { close(listening.descriptor) }
-    let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    defer { close(client) }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = UInt16(listening.address.port).bigEndian
-    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-    let connected = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(client, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-      }
-    }
-    try #require(connected == 0)
+    let client = try LoopbackSocket(port: UInt16(listening.address.port))
+    defer { client.close() }
     let accepted = accept(listening.descriptor, nil, nil)
     try #require(accepted >= 0)
     defer { close(accepted) }
@@ -91,11 +82,11 @@ import Testing
   }
 
   @Test func runningRequestsHaveNoDeadline() throws {
-    let kept = Shared<[Exchange]>([])
+    let kept = Observed<[Exchange]>([])
     let server = try TestServer { _, exchange in kept.update { $0.append(exchange) } }
     let client = try server.connect()
     client.send("GET / HTTP/1.1\r\n\r\n")
-    #expect(server.wait { kept.value.count == 1 })
+    #expect(kept.wait { $0.count == 1 })
     server.advance(seconds: 10_000)
     let exchange = kept.value[0]
     exchange.loop.execute { exchange.respond(status: 200, headers: { _ in }, body: { _ in }) }

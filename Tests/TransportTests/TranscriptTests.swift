@@ -155,7 +155,7 @@ struct Transcript: Sendable, CustomTestStringConvertible {
   }
 
   @Test(arguments: accepted + refused, [Int.max, 1, 7])
-  func respondsAsListed(transcript: Transcript, pieceBytes: Int) throws {
+  func serverRespondsAsTheTranscriptSays(transcript: Transcript, pieceBytes: Int) throws {
     let server = try TestServer { configuration in
       configuration.headerBytesMax = 1024
       configuration.headerFieldsMax = 40

@@ -167,7 +167,7 @@ import Testing
   ]
 
   @Test(arguments: refused.indices)
-  func refuses(row: Int) {
+  func refusesInvalidWrites(row: Int) {
     let (text, expected) = Self.refused[row]
     let body = "{\"writes\":[\(text.replacing("\"N\"", with: "\"\(Self.name)\""))]}"
     #expect(message { () throws(WireError) in try write(json: body) } == expected)

@@ -1,4 +1,5 @@
 import DocumentModel
+import TestSupport
 import Testing
 
 @testable import WireFormat
@@ -130,7 +131,7 @@ import Testing
   }
 
   @Test func doublesReadBackTheSame() throws {
-    var random = SeededGenerator(seed: 4)
+    var random = SplitMix(seed: 4)
     for _ in 0..<5000 {
       let number = Double(bitPattern: random.next())
       guard number.isFinite else { continue }

@@ -1,6 +1,4 @@
-import Dispatch
 import Foundation
-import Synchronization
 
 /// Runs blocking work on its own thread, so that it blocks none of the few threads that async tests share.
 ///
@@ -23,27 +21,48 @@ package func onDedicatedThread<Result: Sendable>(
 /// needs the same thread.
 /// - Throws: the error of `body`.
 package func awaitResult<Result: Sendable>(_ body: @escaping @Sendable () async throws -> Result) throws -> Result {
-  let outcome = Outcome<Result>()
-  Task {
-    do { outcome.settle(.success(try await body())) } catch { outcome.settle(.failure(error)) }
-  }
-  return try outcome.wait().get()
-}
-
-/// The result of a task, for one waiting thread.
-private final class Outcome<Value: Sendable>: Sendable {
-  private let result = Mutex<Result<Value, any Error>?>(nil)
-  private let isSettled = DispatchSemaphore(value: 0)
-
-  func settle(_ outcome: Result<Value, any Error>) {
-    result.withLock { $0 = outcome }
-    isSettled.signal()
-  }
-
-  func wait() -> Result<Value, any Error> {
-    while true {
-      isSettled.wait()
-      if let outcome = result.withLock({ $0 }) { return outcome }
+  let result: Swift.Result<Result, any Error> = wait { done in
+    Task {
+      do { done(.success(try await body())) } catch { done(.failure(error)) }
     }
   }
+  return try result.get()
+}
+
+/// Starts `count` threads that run `body` with the numbers from 0. Returns a function that waits for all results, in
+/// the order of the numbers.
+///
+/// The threads run concurrently regardless of the number of processors.
+package func startThreads<Result: Sendable>(
+  _ count: Int, _ body: @escaping @Sendable (Int) -> Result
+) -> () -> [Result] {
+  let results = Observed([Result?](repeating: nil, count: count))
+  for index in 0..<count {
+    let thread = Thread {
+      let result = body(index)
+      results.update { $0[index] = result }
+    }
+    thread.stackSize = 8 << 20
+    thread.start()
+  }
+  return {
+    _ = results.wait(secondsMax: nil) { $0.allSatisfy { $0 != nil } }
+    return results.value.compactMap { $0 }
+  }
+}
+
+/// Runs `body` on `count` threads, as ``startThreads(_:_:)``, and waits for all results.
+@discardableResult
+package func onThreads<Result: Sendable>(_ count: Int, _ body: @escaping @Sendable (Int) -> Result) -> [Result] {
+  startThreads(count, body)()
+}
+
+/// Calls a function and waits for the one result that it passes to its completion handler.
+/// - Throws: the error of `call`.
+package func wait<Result: Sendable>(_ call: (@escaping @Sendable (Result) -> Void) throws -> Void) rethrows -> Result {
+  let result = Observed<Result?>(nil)
+  try call { value in result.value = value }
+  _ = result.wait(secondsMax: nil) { $0 != nil }
+  guard let value = result.value else { preconditionFailure("the call completed without a result") }
+  return value
 }

@@ -228,25 +228,9 @@ private final class ReservedPort {
   let descriptor: Int32
 
   /// Reserves a port.
-  /// - Throws: ``ServerProcessError`` if the system has no free port.
+  /// - Throws: ``LoopbackError`` if the system has no free port.
   init() throws {
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
-      }
-    }
-    guard isBound else {
-      let code = errno
-      close(descriptor)
-      throw ServerProcessError(description: "cannot reserve a port: errno \(code)")
-    }
-    self.descriptor = descriptor
-    number = UInt16(bigEndian: address.sin_port)
+    (descriptor, number) = try LoopbackAddress.bind()
   }
 
   deinit { close(descriptor) }

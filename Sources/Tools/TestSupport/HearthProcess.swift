@@ -5,7 +5,7 @@ import Glibc
 package enum HearthBinary {
   /// The path of the binary: `HEARTH_BINARY` in the environment, or the binary in the test bundle's directory.
   ///
-  /// `nil` if neither exists. Tests that need it are then skipped.
+  /// `nil` if neither exists; see ``Requirement/hearth``.
   package static let path: String? = {
     if let chosen = ProcessInfo.processInfo.environment["HEARTH_BINARY"] { return chosen }
     guard let tests = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe") else { return nil }
@@ -16,8 +16,6 @@ package enum HearthBinary {
     ].map { $0.appendingPathComponent("hearth").path }
     return candidates.first { access($0, X_OK) == 0 }
   }()
-
-  package static var isBuilt: Bool { path != nil }
 
   /// Runs the binary to its end, for at most `timeoutSeconds`. Returns its exit and output.
   /// - Throws: ``ServerProcessError`` if the binary does not exist or does not end in time.

@@ -5,7 +5,7 @@ import Glibc
 package enum PythonClients {
   /// The interpreter: `HEARTH_PYTHON` in the environment, or the one of the virtual environment in `.build`.
   ///
-  /// `nil` if neither exists. Tests that need it are then skipped with ``reasonForSkipping``.
+  /// `nil` if neither exists; see ``Requirement/pythonClients``.
   package static let interpreter: String? = {
     if let chosen = ProcessInfo.processInfo.environment["HEARTH_PYTHON"] { return chosen }
     let folder = "\(GuidePage.root)/.build/clients"
@@ -13,7 +13,4 @@ package enum PythonClients {
     // The stamp is written last. Without it, the installation is incomplete.
     return access(path, X_OK) == 0 && access("\(folder)/python.installed", R_OK) == 0 ? path : nil
   }()
-
-  package static let reasonForSkipping =
-    "Google's Python clients are not installed; run .ci/clients/install"
 }

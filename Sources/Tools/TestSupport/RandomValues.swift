@@ -4,7 +4,8 @@ package import DocumentModel
 extension SplitMix {
   private static let doubles: [Double] = [
     0, -0.0, 1, -1, 0.1, 2.5, 0x1p53, 0x1p53 + 2, -0x1p53, 0x1p63, -0x1p63, 0x1p62, 1e300, -1e300, .infinity,
-    -.infinity, .nan, .leastNonzeroMagnitude, -.leastNonzeroMagnitude, .greatestFiniteMagnitude,
+    -.infinity, .nan, .leastNonzeroMagnitude, -.leastNonzeroMagnitude, .greatestFiniteMagnitude, .pi, 1e15, 1e16, 1e21,
+    1e-7, 3e100, 123_456_789.125,
   ]
   private static let integers: [Int64] = [
     0, 1, -1, 2, 1 << 53, 1 << 53 + 1, 1 << 53 - 1, -(1 << 53) - 1, -(1 << 53), .max, .max - 1, .min, .min + 1, 1 << 62,
@@ -12,7 +13,8 @@ extension SplitMix {
   ]
   private static let texts = [
     "", "a", "ab", "b", "\u{0}", "a\u{0}", "a\u{0}b", "a\u{1}", "a\u{2}", "\u{E9}", "e\u{301}", "\u{FFFD}", "\u{FFFF}",
-    "\u{1F600}", "z", "\u{7F}", "\u{80}",
+    "\u{1F600}", "z", "\u{7F}", "\u{80}", "\"quoted\"\\", "line\nbreak\ttab\r\u{8}\u{C}", "\u{0}\u{1F}", "</script>",
+    "\u{2028}\u{2029}", "plain text",
   ]
   private static let ids = [
     "a", "b", "ab", "a\u{0}", "a\u{0}b", "a\u{1}", "A", "7", "12", "__id7__", "__id12__", "__id-2__", "__id255__",
@@ -69,7 +71,7 @@ extension SplitMix {
     return name.isEmpty || ResourceID.isReserved(name.utf8) || name.utf8.count > Limits.fieldNameBytesMax ? "f" : name
   }
 
-  /// Returns any valid value.
+  /// Returns any valid value. Arrays and maps nest to a depth of 3. A negative `depth` lets them nest deeper.
   package mutating func value(depth: Int = 0, inArray: Bool = false) -> Value {
     switch Int.random(in: 0...(depth >= 3 ? 9 : 12), using: &self) {
     case 0: return .null
@@ -95,7 +97,7 @@ extension SplitMix {
         GeoPoint(
           latitude: pick([0, -0.0, 90, -90, Double.random(in: -90...90, using: &self)]),
           longitude: pick([0, -0.0, 180, -180, Double.random(in: -180...180, using: &self)])))
-    case 10: return .vector((0..<Int.random(in: 1...3, using: &self)).map { _ in pick([0, 1, -1, 0.5]) })
+    case 10: return .vector((0..<Int.random(in: 1...5, using: &self)).map { _ in pick([0, -0.0, 1, -1, 0.5]) })
     case 11 where !inArray:
       return .array((0..<Int.random(in: 0...4, using: &self)).map { _ in value(depth: depth + 1, inArray: true) })
     default: return .map(mapValue(depth: depth + 1))

@@ -109,15 +109,25 @@ package final class ServerProcess: Sendable {
   package func waitForLine(
     _ what: String, timeoutSeconds: Double, where isWanted: (Substring) -> Bool
   ) throws -> String {
+    var found: Substring?
+    try waitForOutput(what, timeoutSeconds: timeoutSeconds) { text in
+      // The part after the last line feed is not a complete line yet.
+      found = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().first(where: isWanted)
+      return found != nil
+    }
+    return String(found ?? "")
+  }
+
+  /// Waits until the output so far satisfies a condition. `what` describes it in the error.
+  ///
+  /// - Throws: ``ServerProcessError`` with the output if the process ends or the time is over first.
+  package func waitForOutput(_ what: String, timeoutSeconds: Double, until holds: (String) -> Bool) throws {
     let deadline = Date(timeIntervalSinceNow: timeoutSeconds)
     state.condition.lock()
     defer { state.condition.unlock() }
     while true {
       let text = state.text
-      // The part after the last line feed is not a complete line yet.
-      for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() where isWanted(line) {
-        return String(line)
-      }
+      if holds(text) { return }
       if let exit = state.exit { throw ServerProcessError(description: "\(commandLine) ended with \(exit):\n\(text)") }
       guard state.condition.wait(until: deadline) else {
         throw ServerProcessError(description: "\(commandLine) did not write \(what) in time:\n\(text)")
@@ -210,28 +220,11 @@ private final class SpawningThread: @unchecked Sendable {
 
   /// Runs `body` on the thread and waits for its result.
   static func run<Result: Sendable>(_ body: @escaping @Sendable () -> Result) -> Result {
-    let done = NSCondition()
-    let result = ResultBox<Result>()
-    shared.condition.lock()
-    shared.work.append {
-      let value = body()
-      done.lock()
-      result.value = value
-      done.signal()
-      done.unlock()
+    wait { done in
+      shared.condition.lock()
+      shared.work.append { done(body()) }
+      shared.condition.signal()
+      shared.condition.unlock()
     }
-    shared.condition.signal()
-    shared.condition.unlock()
-    done.lock()
-    defer { done.unlock() }
-    while true {
-      if let value = result.value { return value }
-      done.wait()
-    }
-  }
-
-  private final class ResultBox<Result: Sendable>: @unchecked Sendable {
-    // `@unchecked`: read and written with the caller's condition locked.
-    var value: Result?
   }
 }

@@ -8,15 +8,14 @@ import Testing
 
   static let probed = Difference.all.filter { $0.probe != nil }
 
-  @Test(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"), arguments: probed)
+  @Test(.needs(.hearth), arguments: probed)
   func hearthRespondsAsTheEntriesState(entry: Difference) async throws {
     let port = try await Self.server.value.port
     try await Self.expect(entry, port: port, of: "Hearth") { $0.hearth }
   }
 
   @Test(
-    .enabled(if: Servers.oracleURL != nil || EmulatorProcess.isInstalled, "Java or the emulator is not installed"),
-    .enabled(if: Servers.subjectURL != nil || HearthBinary.isBuilt, "no hearth binary beside the tests"))
+    .needs(.hearth.orVariable("CONFORMANCE_SUBJECT_URL")), .needs(.emulator.orVariable("CONFORMANCE_ORACLE_URL")))
   func emulatorRespondsAsTheEntriesState() async throws {
     let port = try await Servers.shared.value.oraclePort
     for entry in Self.probed { try await Self.expect(entry, port: port, of: "the emulator") { $0.emulator } }

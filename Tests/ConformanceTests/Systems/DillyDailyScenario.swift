@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `dilly-daily`, recipes and meal plans, offline first: two public catalogues, and data that users keep or share.
-@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
+@Suite(.needs(.hearth))
 struct DillyDailyScenario {
   @Test(.timeLimit(.minutes(10))) func scenarioWorksOverREST() async throws {
     try await Scenario.run("dilly-daily") { app in
@@ -17,7 +17,7 @@ struct DillyDailyScenario {
     }
   }
 
-  @Test(.needsPythonClients, .timeLimit(.minutes(10))) func scenarioWorksWithPythonClients() async throws {
+  @Test(.needs(.pythonClients), .timeLimit(.minutes(10))) func scenarioWorksWithPythonClients() async throws {
     try await Scenario.run("dilly-daily") { app in
       let giulia = try app.person("giulia")
       let marco = try app.person("marco")

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `fit-care`, a health record: the data of a patient, the readers they share it with, and until when.
-@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
+@Suite(.needs(.hearth))
 struct FitCareScenario {
   private static let adele = "patients/pat-adele"
   private static let far = at("2099-12-31T00:00:00Z")
@@ -26,7 +26,7 @@ struct FitCareScenario {
     }
   }
 
-  @Test(.needsPythonClients, .timeLimit(.minutes(10))) func scenarioWorksWithPythonClients() async throws {
+  @Test(.needs(.pythonClients), .timeLimit(.minutes(10))) func scenarioWorksWithPythonClients() async throws {
     try await Scenario.run("fit-care") { try $0.runPython() }
   }
 
@@ -221,7 +221,8 @@ struct FitCareScenario {
         } catch  where Date() >= end {}
       }
       guard let screen else { return app.check(false, "no screen opened while a share was valid") }
-      while try stranger.list("\(adele)/meals").status == 200, Date() < end + 5 { usleep(20_000) }
+      app.check(
+        try OtherProcess.eventually { try stranger.list("\(adele)/meals").status != 200 }, "the share did not end")
       app.check(Date() >= end, "the share ended early")
       app.allow(try patient.set("\(adele)/meals/secret", ["food": "Chocolate"]))
       try screen.waitForEnd()

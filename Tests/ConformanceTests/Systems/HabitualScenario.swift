@@ -4,7 +4,7 @@ import Testing
 
 /// `habitual`, habit statistics for plain REST clients: two top-level collections, in which users see only their own
 /// documents.
-@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
+@Suite(.needs(.hearth))
 struct HabitualScenario {
   /// A habit of Chiara with 140 records.
   private static let reading = "GOEDIcyD6PNxQU0RLqQ0"
@@ -26,7 +26,7 @@ struct HabitualScenario {
     }
   }
 
-  @Test(.needsPythonClients, .timeLimit(.minutes(10))) func scenarioWorksWithPythonClients() async throws {
+  @Test(.needs(.pythonClients), .timeLimit(.minutes(10))) func scenarioWorksWithPythonClients() async throws {
     try await Scenario.run("habitual") { app in
       let chiara = try app.person("chiara")
       let ann = try app.person("ann")
@@ -109,7 +109,7 @@ struct HabitualScenario {
       let statuses = onThreads(8) { index in
         try? TestHTTPClient(port: port).send("POST", target, headers: headers, body: Array(bodies[index].text.utf8))
           .status
-      }()
+      }
       app.check(statuses, Array(repeating: 200, count: 8))
       app.check(try day(), before + 8)
       try screen.wait { $0.documents.count == shown + 8 }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `journeys`, guided self-reflection content, used by guests, members, subscribers and a content tool.
-@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
+@Suite(.needs(.hearth))
 struct JourneysScenario {
   @Test(.timeLimit(.minutes(10))) func scenarioWorksOverREST() async throws {
     try await Scenario.run("journeys") { app in
@@ -19,7 +19,7 @@ struct JourneysScenario {
     }
   }
 
-  @Test(.needsPythonClients, .timeLimit(.minutes(10))) func scenarioWorksWithPythonClients() async throws {
+  @Test(.needs(.pythonClients), .timeLimit(.minutes(10))) func scenarioWorksWithPythonClients() async throws {
     try await Scenario.run("journeys") { try $0.runPython() }
   }
 

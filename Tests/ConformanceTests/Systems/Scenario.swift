@@ -156,10 +156,10 @@ final class Scenario {
   /// Runs `Systems/Python/NAME.py`. Each line `ok STEP` of its output is a step, and each `FAILED STEP: why` is a
   /// failure. The program finds the server's address, an administrator's key and `values` in its environment.
   ///
-  /// Only for tests that need Google's clients, see ``needsPythonClients``: throws if they are not installed.
+  /// Only for tests that need ``Requirement/pythonClients``: throws if they are not installed.
   func runPython(_ values: [String: String] = [:]) throws {
     guard let python = PythonClients.interpreter else {
-      throw ServerProcessError(description: PythonClients.reasonForSkipping)
+      throw ServerProcessError(description: Requirement.pythonClients.reason)
     }
     let key = directory.path + "/backend.json"
     try hearth("keys", "create", "backend", "--url", "http://127.0.0.1:\(server.port)", "--output", key)
@@ -179,12 +179,5 @@ final class Scenario {
     if exit != .code(0) && failed.isEmpty {
       fail("exited with \(exit.map { "\($0)" } ?? "nothing"): \(program.output)", line: 0)
     }
-  }
-}
-
-extension Trait where Self == ConditionTrait {
-  /// Skips a test, with the reason, if no Python with Google's clients is installed.
-  static var needsPythonClients: Self {
-    .enabled(if: PythonClients.interpreter != nil, "\(PythonClients.reasonForSkipping)")
   }
 }

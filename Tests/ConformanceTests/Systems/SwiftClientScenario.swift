@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Scenarios of applications that use the Swift client, with types of their own.
-@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
+@Suite(.needs(.hearth))
 struct SwiftClientScenario {
   private struct Habit: Codable, Sendable {
     var description: String?

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `well-meing`, wellness tracking with AI reports: the permissions of its users.
-@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
+@Suite(.needs(.hearth))
 struct WellMeingScenario {
   private static let omar = "users/user-id-200003"
   private static let cycling = "\(omar)/habits/Cycling (indoor and outdoor)"
@@ -22,7 +22,7 @@ struct WellMeingScenario {
     }
   }
 
-  @Test(.needsPythonClients, .timeLimit(.minutes(10))) func scenarioWorksWithPythonClients() async throws {
+  @Test(.needs(.pythonClients), .timeLimit(.minutes(10))) func scenarioWorksWithPythonClients() async throws {
     try await Scenario.run("well-meing") { app in
       let omar = try app.person("user-id-200003")
       let lena = try app.person("user-id-200004")

@@ -3,7 +3,6 @@ import FileService
 import Files
 import Foundation
 import Glibc
-import Synchronization
 import TestSupport
 import Testing
 import WireFormat
@@ -17,21 +16,42 @@ import WireFormat
   private final class Disk: RequestHandler {
     let directory: TemporaryDirectory
     let contents: ContentDirectory
-    let gate: Gate
+    /// Whether the disk writes.
+    let isOpen: Observed<Bool>
+    /// Whether an interrupted upload may be released.
+    let mayRelease = Observed(true)
     let limits: UploadBody.Limits
     let failure: FilesError?
-    /// Body bytes received from connections.
-    let received = Atomic<Int>(0)
-    let interrupted = Atomic<Int>(0)
-    let opened = Atomic<Int>(0)
+    let uploads = Observed(Uploads())
 
-    init(_ limits: UploadBody.Limits = .init(), failure: FilesError? = nil, isOpen: Bool = true) throws {
+    struct Uploads {
+      /// The body bytes that uploads have taken from connections.
+      var received = 0
+      var interrupted = 0
+      /// Whether an upload was interrupted, although it may not be released yet.
+      var isReleasing = false
+      /// Requests that got an error.
+      var failed = 0
+      var opened = 0
+      /// Whether the latest upload has stopped reading from its client.
+      var isPaused = false
+      /// The queue of the latest upload.
+      var queue: WorkerLane?
+    }
+
+    /// - Parameters:
+    ///   - failure: the error of opening a file.
+    ///   - fault: the `errno` of writing to it.
+    init(
+      _ limits: UploadBody.Limits = .init(), failure: FilesError? = nil, fault: Int32 = 0, isOpen: Bool = true
+    ) throws {
       directory = try TemporaryDirectory()
-      let gate = Gate(isOpen: isOpen)
-      self.gate = gate
+      let isOpen = Observed(isOpen)
+      self.isOpen = isOpen
       contents = try ContentDirectory(directory.path + "/files") { call in
-        if call == .write { gate.pass() }
-        return 0
+        guard call == .write else { return 0 }
+        _ = isOpen.wait { $0 }
+        return fault
       }
       self.limits = limits
       self.failure = failure
@@ -51,7 +71,9 @@ import WireFormat
         case .success(.stored(let object, _)):
           respond(200, "\(object.content.size) \(Hexadecimal.text(object.content.md5))")
         case .success(.received(let count)): respond(308, "\(count)")
-        case .failure(let error): respond(507, "\(error)")
+        case .failure(let error):
+          self.uploads.update { $0.failed += 1 }
+          respond(507, "\(error)")
         }
       }
       let upload = Upload(Steps(disk: self))
@@ -63,6 +85,7 @@ import WireFormat
         } else {
           UploadBody(exchange, upload, bodyBytes: bodyBytes, limits: limits, respond: report)
         }
+      uploads.update { $0.queue = body.queue }
       return Counted(body, self)
     }
 
@@ -72,7 +95,7 @@ import WireFormat
 
       func open() throws(FilesError) -> UploadFile {
         if let failure = disk.failure { throw failure }
-        disk.opened.add(1, ordering: .relaxed)
+        disk.uploads.update { $0.opened += 1 }
         return UploadFile(incoming: try disk.contents.makeIncoming(FileStore.randomID()))
       }
 
@@ -83,7 +106,19 @@ import WireFormat
             content: try file.incoming.finish(), attributes: ObjectAttributes()))
       }
 
-      func interrupt(_ file: UploadFile) { disk.interrupted.add(1, ordering: .relaxed) }
+      func interrupt(_ file: UploadFile) {
+        disk.uploads.update { $0.isReleasing = true }
+        _ = disk.mayRelease.wait { $0 }
+        disk.uploads.update { $0.interrupted += 1 }
+      }
+    }
+
+    /// Waits until the queue of the latest upload has done all its work so far.
+    func settle() {
+      let done = DispatchSemaphore(value: 0)
+      guard let queue = uploads.value.queue else { return }
+      queue.run { done.signal() }
+      done.wait()
     }
 
     /// Forwards a body and counts its bytes.
@@ -92,123 +127,72 @@ import WireFormat
       let disk: Disk
       init(_ body: UploadBody, _ disk: Disk) { (self.body, self.disk) = (body, disk) }
       func received(_ bytes: UnsafeRawBufferPointer) {
-        disk.received.add(bytes.count, ordering: .relaxed)
         body.received(bytes)
+        disk.uploads.update {
+          $0.received += bytes.count
+          $0.isPaused = body.isPaused
+        }
       }
       func ended() { body.ended() }
     }
   }
 
-  /// Lets callers pass while it is open, or after half a minute.
-  private final class Gate: Sendable {
-    private let isOpen: Atomic<Bool>
-    init(isOpen: Bool) { self.isOpen = Atomic(isOpen) }
-    func open() { isOpen.store(true, ordering: .releasing) }
-    func pass() { for _ in 0..<30_000 where !isOpen.load(ordering: .acquiring) { usleep(1000) } }
-  }
-
-  /// A connection that reports how many bytes the server has read.
-  private final class Client {
-    private let socket: Int32
-
-    init(_ port: Int) throws {
-      socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-      setTimeouts(of: socket, readSeconds: 60)
-      var address = sockaddr_in()
-      address.sin_family = sa_family_t(AF_INET)
-      address.sin_port = UInt16(port).bigEndian
-      address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-      let status = withUnsafePointer(to: &address) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-          connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-        }
-      }
-      try #require(status == 0)
-    }
-
-    deinit { close(socket) }
-
-    /// Sends until all bytes are sent or the server reads nothing for `waitingSeconds`. Returns how many bytes it
-    /// read.
-    func send(_ bytes: ArraySlice<UInt8>, waitingSeconds: Int = 60) -> Int {
-      setTimeouts(of: socket, writeSeconds: waitingSeconds)
-      var sent = 0
-      while sent < bytes.count {
-        let count = bytes.dropFirst(sent).withUnsafeBytes {
-          Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-        }
-        guard count > 0 else { break }
-        sent += count
-      }
-      return sent
-    }
-
-    func send(_ text: String) { _ = send(Array(text.utf8)[...]) }
-
-    /// Reads until a text arrives or the response ends.
-    func read(until text: String) -> String {
-      var found: [UInt8] = []
-      var buffer = [UInt8](repeating: 0, count: 4096)
-      while !String(decoding: found, as: UTF8.self).contains(text) {
-        let count = recv(socket, &buffer, buffer.count, 0)
-        guard count > 0 else { break }
-        found += buffer[..<count]
-      }
-      return String(decoding: found, as: UTF8.self)
-    }
-  }
-
-  private final class Results: Sendable { let all = Mutex<[String]>([]) }
-
-  /// Waits until a condition holds, for at most half a minute. Returns whether it does.
-  private func eventually(_ condition: () -> Bool) -> Bool {
-    for _ in 0..<30_000 where !condition() { usleep(1000) }
-    return condition()
-  }
-
-  private func withServer(_ disk: Disk, _ body: (Int) throws -> Void) throws {
+  private func withServer(_ disk: Disk, _ body: (UInt16, HTTPServer) throws -> Void) throws {
     var configuration = TransportConfiguration()
     configuration.port = 0
     configuration.loops = 1
     // A client that gets an early response may continue to send, even slowly.
     configuration.lingerSeconds = 60
     let server = try HTTPServer(configuration: configuration, handler: disk)
-    let port = try server.start().port
+    let port = UInt16(try server.start().port)
     defer { server.stop(graceSeconds: 0) }
-    try body(port)
+    try body(port, server)
+  }
+
+  /// Sends a request and reads until a text arrives or the response ends. Returns what arrived.
+  private static func exchange(_ port: UInt16, _ head: String, _ body: [UInt8], until text: String) -> String {
+    guard let client = try? LoopbackSocket(port: port, readSeconds: 60, writeSeconds: 60) else {
+      return "no connection"
+    }
+    client.send(head)
+    client.send(body)
+    return client.read(until: text)
   }
 
   @Test func slowDiskSlowsTheClientDown() throws {
     let disk = try Disk(isOpen: false)
-    try withServer(disk) { port in
-      let size = 64 << 20
-      let body = [UInt8](repeating: 7, count: size)
-      let client = try Client(port)
-      client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(size)\r\n\r\n")
-      // The other bytes are in kernel buffers or were not accepted.
-      let taken = client.send(body[...], waitingSeconds: 2)
-      #expect(taken < size)
+    let size = 64 << 20
+    try withServer(disk) { port, server in
+      let reply = startThreads(1) { _ in
+        Self.exchange(
+          port, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(size)\r\n\r\n", [UInt8](repeating: 7, count: size),
+          until: " ")
+      }
+      #expect(disk.uploads.wait { $0.isPaused })
+      for _ in 0..<50 { server.sweepDeadlines() }
+      let received = disk.uploads.value.received
       let limits = UploadBody.Limits()
-      #expect(eventually { disk.received.load(ordering: .relaxed) > limits.waitingBytesMax })
-      let received = disk.received.load(ordering: .relaxed)
+      #expect(received > limits.waitingBytesMax)
       #expect(received <= limits.waitingBytesMax + limits.pieceBytes + (128 << 10), "\(received)")
-      disk.gate.open()
-      #expect(client.send(body[taken...]) == size - taken)
-      #expect(client.read(until: " ").contains("200 OK"))
+      // The client has more to send, but the server does not read it.
+      for _ in 0..<50 { server.sweepDeadlines() }
+      #expect(disk.uploads.value.received == received)
+      disk.isOpen.value = true
+      #expect(reply()[0].contains("200 OK"))
     }
-    #expect(disk.received.load(ordering: .relaxed) == 64 << 20)
+    #expect(disk.uploads.value.received == size)
   }
 
   @Test func failedBodyIsReadToItsEndBeforeTheResponse() throws {
     let disk = try Disk(failure: .full)
-    try withServer(disk) { port in
+    try withServer(disk) { port, _ in
       let size = 12 << 20
-      let client = try Client(port)
+      let client = try LoopbackSocket(port: port, readSeconds: 60, writeSeconds: 60)
       client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(size)\r\n\r\n")
       // The server reads the whole body, although the client does not read the response yet.
       #expect(client.send([UInt8](repeating: 7, count: size)[...]) == size)
       #expect(client.read(until: "full").contains("507"))
-      #expect(disk.received.load(ordering: .relaxed) == size)
+      #expect(disk.uploads.value.received == size)
       // The connection stays usable.
       client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
       #expect(client.read(until: "404").contains("404"))
@@ -217,8 +201,8 @@ import WireFormat
 
   @Test func longFailedBodyGetsItsResponseAtOnce() throws {
     let disk = try Disk(failure: .full)
-    try withServer(disk) { port in
-      let client = try Client(port)
+    try withServer(disk) { port, _ in
+      let client = try LoopbackSocket(port: port, readSeconds: 60, writeSeconds: 60)
       client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(DiscardedBody.bytesMax + 1)\r\n\r\n")
       #expect(client.send([UInt8](repeating: 7, count: 1 << 20)[...]) == 1 << 20)
       let reply = client.read(until: "full")
@@ -228,8 +212,8 @@ import WireFormat
 
   @Test func bodyWithoutALengthIsDiscardedUpToALimit() throws {
     let disk = try Disk(failure: .full)
-    try withServer(disk) { port in
-      let client = try Client(port)
+    try withServer(disk) { port, _ in
+      let client = try LoopbackSocket(port: port, readSeconds: 60, writeSeconds: 60)
       client.send("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
       let chunk = Array("100000\r\n".utf8) + [UInt8](repeating: 7, count: 1 << 20) + Array("\r\n".utf8)
       var chunks = 0
@@ -238,22 +222,41 @@ import WireFormat
       // Until the queue reports the failure, the server buffers the body as usual.
       let limits = UploadBody.Limits()
       let keptMax = limits.waitingBytesMax + limits.pieceBytes + (128 << 10)
-      let received = disk.received.load(ordering: .relaxed)
+      let received = disk.uploads.value.received
       #expect(received > DiscardedBody.bytesMax && received <= DiscardedBody.bytesMax + keptMax, "\(received)")
+    }
+  }
+
+  /// Otherwise the client's next request for the upload could be rejected, because the upload is still in use.
+  @Test(arguments: [1 << 20, DiscardedBody.bytesMax + 1])
+  func errorIsSentAfterTheUploadIsReleased(bodyBytes: Int) throws {
+    let disk = try Disk(fault: ENOSPC)
+    disk.mayRelease.value = false
+    try withServer(disk) { port, server in
+      let client = try LoopbackSocket(port: port, readSeconds: 60, writeSeconds: 60)
+      client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(bodyBytes)\r\n\r\n")
+      client.send([UInt8](repeating: 7, count: 1 << 20))
+      #expect(disk.uploads.wait { $0.received == 1 << 20 && $0.isReleasing })
+      for _ in 0..<50 { server.sweepDeadlines() }
+      #expect(disk.uploads.value.failed == 0)
+      disk.mayRelease.value = true
+      #expect(client.read(until: "full").contains("507"))
+      #expect(disk.uploads.value.interrupted == 1)
     }
   }
 
   @Test func disconnectedClientLeavesNoFile() throws {
     let disk = try Disk()
-    try withServer(disk) { port in
+    try withServer(disk) { port, _ in
       do {
-        let client = try Client(port)
+        let client = try LoopbackSocket(port: port, readSeconds: 60, writeSeconds: 60)
         client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
         _ = client.send([UInt8](repeating: 7, count: 600_000)[...])
-        #expect(eventually { disk.received.load(ordering: .relaxed) == 600_000 })
+        #expect(disk.uploads.wait { $0.received == 600_000 })
       }
-      #expect(eventually { disk.interrupted.load(ordering: .relaxed) == 1 })
-      #expect(eventually { ContentDirectory.names(in: disk.contents.path + "/incoming").isEmpty })
+      #expect(disk.uploads.wait { $0.interrupted == 1 })
+      disk.settle()
+      #expect(ContentDirectory.names(in: disk.contents.path + "/incoming").isEmpty)
     }
   }
 
@@ -262,28 +265,28 @@ import WireFormat
   @Test func fileIsOpenedOnlyAfterTheHead() throws {
     for heldBytesMax in [0, 1 << 20] {
       let disk = try Disk(.init(heldBytesMax: heldBytesMax))
-      try withServer(disk) { port in
-        let client = try Client(port)
+      try withServer(disk) { port, _ in
+        let client = try LoopbackSocket(port: port, readSeconds: 60, writeSeconds: 60)
         let head = "--b\r\nContent-Type: a/b\r\n\r\n{}\r\n--b\r\nContent-Type: a/b\r\n"
         let rest = "\r\nhello\r\n--b--"
         client.send("\(Self.multipart)Content-Length: \(head.utf8.count + rest.utf8.count)\r\n\r\n\(head)")
-        #expect(eventually { disk.received.load(ordering: .relaxed) == head.utf8.count })
-        usleep(50_000)
-        #expect(disk.opened.load(ordering: .relaxed) == 0)
+        #expect(disk.uploads.wait { $0.received == head.utf8.count })
+        disk.settle()
+        #expect(disk.uploads.value.opened == 0)
         client.send(rest)
         #expect(client.read(until: "5d41402abc4b2a76b9719d911017c592").contains("200 OK"))
-        #expect(disk.opened.load(ordering: .relaxed) == 1)
+        #expect(disk.uploads.value.opened == 1)
       }
     }
   }
 
   @Test func longHeadsAreRefusedAboveTheMemoryLimit() throws {
     let disk = try Disk(.init(heldBytesMax: 0))
-    try withServer(disk) { port in
-      let client = try Client(port)
+    try withServer(disk) { port, _ in
+      let client = try LoopbackSocket(port: port, readSeconds: 60, writeSeconds: 60)
       client.send("\(Self.multipart)Content-Length: 10000\r\n\r\n" + String(repeating: "x", count: 10_000))
       #expect(client.read(until: "tooManyUploads").contains("507"))
-      #expect(disk.opened.load(ordering: .relaxed) == 0)
+      #expect(disk.uploads.value.opened == 0)
     }
   }
 
@@ -292,25 +295,14 @@ import WireFormat
     var limits = UploadBody.Limits()
     limits.heldBytesMax = 0
     let disk = try Disk(limits)
-    try withServer(disk) { port in
+    try withServer(disk) { port, _ in
       let size = 1 << 20
-      let results = Results()
-      let group = DispatchGroup()
-      for number in 0..<8 {
-        group.enter()
-        Thread {
-          defer { group.leave() }
-          guard let client = try? Client(port) else { return }
-          client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(size)\r\n\r\n")
-          _ = client.send([UInt8](repeating: UInt8(number), count: size)[...])
-          let reply = client.read(until: "\(size) ")
-          results.all.withLock { $0.append(reply) }
-        }.start()
+      let replies = onThreads(8) { number in
+        Self.exchange(
+          port, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(size)\r\n\r\n",
+          [UInt8](repeating: UInt8(number), count: size), until: "\(size) ")
       }
-      #expect(group.wait(timeout: .now() + 120) == .success)
-      let replies = results.all.withLock { $0 }
-      #expect(
-        replies.count == 8 && replies.allSatisfy { $0.contains("200 OK") && $0.contains("\(size) ") }, "\(replies)")
+      #expect(replies.allSatisfy { $0.contains("200 OK") && $0.contains("\(size) ") }, "\(replies)")
     }
   }
 }

@@ -21,9 +21,6 @@ final class NewObject: Sendable {
 }
 
 extension FileStore {
-  /// The number of objects that wait to be written.
-  package var waitingCount: Int { waiting.withLock { $0.count } }
-
   /// Publishes content and writes the object that refers to it. All objects that wait for the writer are written in
   /// the same transaction, with one sync.
   func write(
@@ -40,6 +37,7 @@ extension FileStore {
     }
     let object = NewObject(digest, body)
     waiting.withLock { $0.append(object) }
+    configuration.objectWaits?()
     writer.withLock { last in
       // The previous holder of the lock may have written this object too.
       guard !object.isWritten else { return }

@@ -28,6 +28,9 @@ package final class FileStore: Sendable {
       (_, _) throws(FilesError) in false
     }
 
+    /// For tests: called when an object begins to wait for the writer.
+    package var objectWaits: (@Sendable () -> Void)?
+
     /// Creates a configuration without buckets.
     package init(now: @escaping @Sendable () -> Int64) { self.now = now }
   }

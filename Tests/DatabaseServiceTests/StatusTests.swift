@@ -2,10 +2,11 @@ import DatabaseService
 import DocumentModel
 import DocumentStore
 import Glibc
-import HearthServer
 import KeyValue
+import TestSupport
 import Testing
 
+/// The conversion of errors of all layers to the status that clients receive.
 @Suite struct StatusTests {
   @Test(arguments: [ENOMEM, EMFILE, ENFILE]) func exhaustedResourcesAreResourceExhausted(code: Int32) {
     let status = Status(StorageError.system(operation: "open", path: "x", code: code), database: nil)
@@ -41,12 +42,13 @@ import Testing
   }
 
   @Test func unknownDatabaseNamesTheServedOne() throws {
-    let server = try TestServer(.production)
     let id = try #require(DatabaseID(project: "p", database: "other"))
     let message =
       "The database other does not exist for project p. "
       + "In production hearth serves the (default) database of the project that --project names."
-    #expect(throws: Status(.notFound, message)) { try server.server.service.access(to: id, as: .admin) }
+    #expect(throws: Status(.notFound, message)) {
+      try ServiceFixture().service.getDocument(document("c/x"), in: id, as: ServiceFixture.admin) { _ in }
+    }
   }
 
   @Test func otherSystemErrorsAreInternal() {

@@ -2,24 +2,23 @@ import DatabaseService
 import Dispatch
 import DocumentModel
 import DocumentStore
-import RulesEngine
 import TestSupport
 import Testing
 
 /// The Write stream without a connection: order, failures, limits.
 @Suite struct WriteStreamTests {
-  private let simulated: SimulatedService
+  private let fixture: ServiceFixture
 
-  init() throws { simulated = try SimulatedService() }
+  init() throws { fixture = try ServiceFixture() }
 
   /// A stream, and the wakes that announce responses.
   private final class Client {
     let wakes = DispatchSemaphore(value: 0)
     let stream: WriteStream
 
-    init(_ simulated: SimulatedService, as caller: Caller = .admin) throws {
+    init(_ fixture: ServiceFixture, as caller: Caller = ServiceFixture.admin) throws {
       let wakes = wakes
-      stream = try WriteStream(simulated.service, in: simulated.id, as: caller) { wakes.signal() }
+      stream = try WriteStream(fixture.service, in: fixture.id, as: caller) { wakes.signal() }
     }
 
     func send(_ writes: Write...) throws {
@@ -50,13 +49,13 @@ import Testing
   private static let missing = Write.set("c/missing", if: .exists(true))
 
   @Test func batchesAreAppliedInOrderAfterTheHandshake() throws {
-    let client = try Client(simulated)
+    let client = try Client(fixture)
     #expect(client.stream.isIdle && client.stream.hasRoom)
     try client.send()
     let handshake = try client.next()
     #expect(!handshake.streamID.isEmpty && !handshake.streamToken.isEmpty)
     #expect(handshake.results.isEmpty && handshake.commitTime == nil)
-    var last = try simulated.lastVersion()
+    var last = try fixture.commit().version.microseconds
     for round in 0..<10 { try client.send(.set("c/x\(round)", ("a", 1)), .set("c/y\(round)", ("a", 1))) }
     for _ in 0..<10 {
       let response = try client.next()
@@ -69,15 +68,15 @@ import Testing
   }
 
   @Test func theFirstRequestMayNotHaveWrites() throws {
-    let client = try Client(simulated)
+    let client = try Client(fixture)
     #expect(throws: Status.self) { try client.send(.set("c/x", ("a", 1))) }
     #expect(try client.stream.next() == nil && client.stream.isIdle)
-    #expect(try simulated.results(of: Query(collectionID: "c"), .latest).isEmpty)
+    #expect(try fixture.paths(of: Query(collectionID: "c")).isEmpty)
   }
 
   /// A stream applies one batch for each response that was read, and one more.
   @Test func batchesWaitForTheClient() throws {
-    let client = try Client(simulated)
+    let client = try Client(fixture)
     try client.send()
     _ = try client.next()
     for round in 0..<5 { try client.send(.set("c/x\(round)", ("a", 1))) }
@@ -85,13 +84,13 @@ import Testing
       // The batch in progress is durable once it woke the stream.
       try #require(client.wakes.wait(timeout: .now() + 30) == .success)
       if round == 0 { try #require(client.wakes.wait(timeout: .now() + 30) == .success) }
-      #expect(try simulated.results(of: Query(collectionID: "c"), .latest).count == round + 1)
+      #expect(try fixture.paths(of: Query(collectionID: "c")).count == round + 1)
       #expect(try client.stream.next() != nil)
     }
   }
 
   @Test func tooManyWaitingBatchesEndTheStream() throws {
-    let client = try Client(simulated)
+    let client = try Client(fixture)
     try client.send()
     for _ in 1..<WriteStream.waitingBatchesMax { try client.send(.set("c/x", ("a", 1))) }
     #expect(!client.stream.hasRoom)
@@ -103,7 +102,7 @@ import Testing
       #expect(status.code == .resourceExhausted)
     }
     #expect(try client.stream.next() == nil)
-    let large = try Client(simulated)
+    let large = try Client(fixture)
     try large.send()
     let text = String(repeating: "x", count: 1 << 20 - 1000)
     for round in 0..<WriteStream.waitingBytesMax / text.utf8.count + 1 {
@@ -117,7 +116,7 @@ import Testing
 
   @Test func aStoppedStreamFinishesTheBatchInProgress() throws {
     let reason = Status(.unavailable, "bye")
-    let client = try Client(simulated)
+    let client = try Client(fixture)
     try client.send()
     _ = try client.next()
     for _ in 0..<3 { try client.send(.set("c/x", ("a", 1))) }
@@ -125,58 +124,57 @@ import Testing
     #expect(!client.stream.isIdle)
     let (responses, status) = try client.end()
     #expect(responses.count == 1 && status == reason && client.stream.isIdle)
-    let idle = try Client(simulated)
+    let idle = try Client(fixture)
     idle.stream.stop(reason)
     #expect(try idle.end().1 == reason)
   }
 
   @Test func anEndedStreamAppliesNothingMore() throws {
-    let client = try Client(simulated)
+    let client = try Client(fixture)
     try client.send()
     try client.send(.set("c/never", ("a", 1)))
     client.stream.end()
     #expect(try client.stream.next() == nil)
-    try simulated.commit([])
-    #expect(try simulated.results(of: Query(collectionID: "c"), .latest).isEmpty)
+    try fixture.commit()
+    #expect(try fixture.paths(of: Query(collectionID: "c")).isEmpty)
   }
 
   @Test func nothingIsAppliedWithAnExpiredToken() throws {
-    let expiry = simulated.time.now + 10_000_000
-    let client = try Client(simulated, as: .user(RulesAuth(uid: "ann", claims: MapValue([]), expiry: expiry)))
+    let expiry = fixture.time.now + 10_000_000
+    let client = try Client(fixture, as: ServiceFixture.ann(expiry: expiry))
     try client.send()
     try client.send(.set("c/x", ("a", 1)))
     _ = try client.next()
     _ = try client.next()
-    simulated.time.advance(seconds: 11)
+    fixture.time.advance(seconds: 11)
     try client.send(.set("c/y", ("a", 1)))
     // SDKs open another stream with a fresh token and send the batch again.
     #expect(try client.end().1?.code == .unauthenticated)
-    #expect(try simulated.results(of: Query(collectionID: "c"), .latest).map(\.path.text) == ["c/x"])
+    #expect(try fixture.paths(of: Query(collectionID: "c")) == ["c/x"])
   }
 
   @Test func nothingIsAppliedWithARevokedToken() throws {
-    let revocationCheck = SteppedRevocationCheck()
-    let client = try Client(
-      simulated, as: .user(RulesAuth(uid: "ann", claims: MapValue([]), revocationCheck: revocationCheck)))
+    let token = RevocableToken()
+    let client = try Client(fixture, as: ServiceFixture.ann(token: token))
     try client.send()
     try client.send(.set("c/x", ("a", 1)))
     _ = try client.next()
     _ = try client.next()
-    revocationCheck.object("the token is revoked")
+    token.reason.value = "the token is revoked"
     try client.send(.set("c/y", ("a", 1)))
     #expect(try client.end().1?.code == .unauthenticated)
-    #expect(try simulated.results(of: Query(collectionID: "c"), .latest).map(\.path.text) == ["c/x"])
+    #expect(try fixture.paths(of: Query(collectionID: "c")) == ["c/x"])
   }
 
   /// Clients repeat batches without a response, as the SDKs do, over streams that fail or are lost. Batches with a
   /// response are applied once and in order, and batches after a failure are not applied.
-  @Test(arguments: TestSeeds.of("SIMULATION_SEED", otherwise: [1, 7, 42]))
+  @Test(arguments: TestSeeds.of("HEARTH_SIMULATION_SEED", otherwise: [1, 7, 42]))
   func everyBatchIsAppliedOnce(seed: UInt64) throws {
     var random = SplitMix(seed: seed)
     var queue = (0..<200).map { (number: $0, fails: Int.random(in: 0..<8, using: &random) == 0) }[...]
     var expected: [String] = []
     while !queue.isEmpty {
-      let client = try Client(simulated)
+      let client = try Client(fixture)
       try client.send()
       _ = try client.next()
       let sent = queue.prefix(Int.random(in: 1...20, using: &random))
@@ -199,8 +197,9 @@ import Testing
       }
       client.stream.end()
     }
-    let rows = try simulated.results(of: Query(collectionID: "c"), .latest)
-    #expect(rows.map(\.path.text) == expected, "seed \(seed)")
-    #expect(rows.map(\.update) == rows.map(\.update).sorted(), "seed \(seed)")
+    let rows = try fixture.paths(of: Query(collectionID: "c"))
+    #expect(rows == expected, "seed \(seed)")
+    let times = try rows.map { try fixture.get($0).updateTime }
+    #expect(times == times.sorted(), "seed \(seed)")
   }
 }

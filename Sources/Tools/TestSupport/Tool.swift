@@ -1,38 +1,45 @@
 import Foundation
-import TestSupport
 
-/// An independent program to compare with. Tests that need one are skipped if it is not installed.
-struct Tool: Sendable {
-  static let curl = Tool("curl")
-  static let h2load = Tool("h2load")
-  static let nghttp = Tool("nghttp")
-  static let openssl = Tool("openssl")
+/// A program of another project that tests run, to compare with it or to prepare files.
+package struct Tool: Sendable {
+  package static let curl = Tool("curl", package: "curl")
+  package static let openssl = Tool("openssl", package: "openssl")
+  package static let nghttp = Tool("nghttp", package: "nghttp2-client", mayBeMissing: true)
+  package static let h2load = Tool("h2load", package: "nghttp2-client", mayBeMissing: true)
 
-  struct Outcome {
-    var status: Int32
-    var output: String
-    var errors: String
+  /// The result of running a program.
+  package struct Outcome: Sendable {
+    package var status: Int32
+    package var output: String
+    package var errors: String
   }
 
+  package let name: String
+  /// The Debian package that contains it.
+  let package: String
+  /// Whether continuous integration may lack it.
+  let mayBeMissing: Bool
+  /// The path, or `nil` if it is not installed.
+  package let path: String?
   /// Far above the need of any test.
   private static let secondsMax = 60
 
-  private let path: String?
-
-  private init(_ name: String) {
+  private init(_ name: String, package: String, mayBeMissing: Bool = false) {
+    self.name = name
+    self.package = package
+    self.mayBeMissing = mayBeMissing
     path = ["/usr/bin/", "/usr/local/bin/", "/bin/"].map { $0 + name }
       .first { FileManager.default.isExecutableFile(atPath: $0) }
   }
 
-  var isThere: Bool { path != nil }
-
   /// Runs the program to its end. Its output goes to files, so it can be of any length.
   ///
   /// - Parameter keepsInputOpen: for a program that would stop at the end of its input, but also ends by itself.
-  func run(_ arguments: [String], input: String = "", keepsInputOpen: Bool = false) throws -> Outcome {
+  /// - Throws: an error if the program is not installed.
+  package func run(_ arguments: [String], input: String = "", keepsInputOpen: Bool = false) throws -> Outcome {
     guard let path else { throw CocoaError(.fileNoSuchFile) }
     let directory = try TemporaryDirectory()
-    let files = ["output", "errors"].map { URL(fileURLWithPath: directory.path + "/" + $0) }
+    let files = ["output", "errors"].map { URL(fileURLWithPath: directory.file($0)) }
     for file in files { try Data().write(to: file) }
     let pipe = Pipe()
     let process = Process()
