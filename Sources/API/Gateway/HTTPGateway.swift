@@ -57,6 +57,13 @@ package final class HTTPGateway: RequestHandler {
       + SignedURLAPI(storage, authenticator, keys: keys).endpoints
   }
 
+  /// The route table: the rows of all APIs, in the order in which they are tried.
+  package static var rows: [RouteRow] {
+    ChangeFeedHandler.rows + RESTHandler.rows + GRPCHandler.rows + WebChannelHandler.rows + AdminHandler.rows
+      + EmulatorHandler.rows + KeysHandler.rows + IdentityHandler.rows + OperationsHandler.rows + RootHandler.rows
+      + FirebaseStorageAPI.rows + CloudStorageAPI.rows + SignedURLAPI.rows
+  }
+
   /// Returns the caller that a bearer token identifies, as for HTTP requests.
   ///
   /// - Throws: `UNAUTHENTICATED` with the reason if the token is not valid.
