@@ -68,6 +68,8 @@ let package = Package(
       path: path("CRE2", in: "C"),
       cxxSettings: [.unsafeFlags(["-O2"])],
       linkerSettings: [.linkedLibrary("re2"), .linkedLibrary("stdc++")]),
+    // Of the package libcurl4-openssl-dev. Not linked: the first request loads the library.
+    .target(name: "CCurl", path: path("CCurl", in: "C")),
 
     // The model and its encodings.
     library("DocumentModel", in: "Model"),
@@ -110,6 +112,7 @@ let package = Package(
     library("Files", in: "Services", ["KeyValue", "WireFormat", "DocumentModel", "CCrypto", "CZlib"]),
 
     // HTTP and the APIs.
+    library("WebClient", in: "HTTP", ["CCurl"]),
     library("Transport", in: "HTTP", ["Basics", "CUV", "CHTTPParser", "CNGHTTP2", "COpenSSL", "CZlib"]),
     library(
       "Gateway", in: "API",
@@ -186,6 +189,7 @@ let package = Package(
       "RulesEngineTests", ["RulesEngine", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "RulesTestingTests", ["RulesTesting", "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests("WebClientTests", ["WebClient", "Transport", "TestSupport"]),
     tests("TransportTests", ["Transport", "Basics", "CNGHTTP2", "TestSupport"]),
     tests(
       "GatewayTests",
