@@ -135,7 +135,7 @@ let package = Package(
     library(
       "HearthCLI", in: "CLI",
       [
-        "CTimex", "HearthServer", "Accounts", "Files", "Transport", "DatabaseService", "DocumentStore", "LMDBEngine",
+        "CTimex", "HearthServer", "Accounts", "Files", "Transport", "WebClient", "DatabaseService", "DocumentStore", "LMDBEngine",
         "KeyValue",
         "RulesTesting",
         "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel",
@@ -156,7 +156,7 @@ let package = Package(
     // Tests mirror Sources.
     library(
       "TestSupport", in: "Tools",
-      ["DocumentModel", "WireFormat"]),
+      ["WebClient", "DocumentModel", "WireFormat"]),
     tests("DocumentModelTests", ["DocumentModel", "TestSupport"]),
     tests("WireFormatTests", ["WireFormat", "DocumentModel", "TestSupport"]),
     tests("FixtureTreeTests", ["FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),

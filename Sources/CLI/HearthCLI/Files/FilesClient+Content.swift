@@ -1,5 +1,5 @@
 import Files
-import Transport
+import WebClient
 import WireFormat
 
 extension FilesClient {
