@@ -135,7 +135,8 @@ let package = Package(
     library(
       "HearthCLI", in: "CLI",
       [
-        "CTimex", "HearthServer", "Accounts", "Files", "Transport", "WebClient", "DatabaseService", "DocumentStore", "LMDBEngine",
+        "CTimex", "HearthServer", "Accounts", "Files", "Transport", "WebClient", "DatabaseService", "DocumentStore",
+        "LMDBEngine",
         "KeyValue",
         "RulesTesting",
         "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel",
