@@ -70,6 +70,8 @@ let package = Package(
       path: path("CRE2", in: "C"),
       cxxSettings: [.unsafeFlags(["-O2"])],
       linkerSettings: [.linkedLibrary("re2"), .linkedLibrary("stdc++")]),
+    // Of the package libcurl4-openssl-dev. Not linked: the first request loads the library.
+    .target(name: "CCurl", path: path("CCurl", in: "C")),
 
     // The model and its encodings.
     library("DocumentModel", in: "Model", ["Basics"]),
@@ -117,6 +119,7 @@ let package = Package(
     library("FileService", in: "Services", ["Files", "DatabaseService", "RulesEngine", "WireFormat", "DocumentModel"]),
 
     // HTTP and the APIs.
+    library("WebClient", in: "HTTP", ["CCurl"]),
     library("Transport", in: "HTTP", ["Basics", "CUV", "CHTTPParser", "CNGHTTP2", "COpenSSL", "CZlib"]),
     library(
       "GatewayCore", in: "API",
@@ -159,8 +162,8 @@ let package = Package(
     library(
       "HearthCLI", in: "CLI",
       [
-        "CTimex", "HearthServer", "Accounts", "Files", "Transport", "DatabaseService", "DocumentStore", "LMDBEngine",
-        "Digests",
+        "CTimex", "HearthServer", "Accounts", "Files", "Transport", "WebClient", "DatabaseService",
+        "DocumentStore", "LMDBEngine", "Digests",
         "KeyValue",
         "RulesTesting",
         "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel",
@@ -180,7 +183,7 @@ let package = Package(
 
     // Tests mirror Sources.
     library(
-      "TestSupport", in: "Tools", ["DocumentModel", "WireFormat", "CNGHTTP2"]),
+      "TestSupport", in: "Tools", ["WebClient", "DocumentModel", "WireFormat", "CNGHTTP2"]),
     tests("BasicsTests", ["Basics"]),
     tests("DigestsTests", ["Digests", "Basics"]),
     tests("DocumentModelTests", ["DocumentModel", "TestSupport"]),
@@ -230,6 +233,7 @@ let package = Package(
       "RulesEngineTests", ["RulesEngine", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "RulesTestingTests", ["RulesTesting", "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests("WebClientTests", ["WebClient", "Transport", "TestSupport"]),
     tests("TransportTests", ["Transport", "Basics", "TestSupport"]),
     tests(
       "GatewayTests",
