@@ -4,6 +4,7 @@ import DocumentStore
 import RulesEngine
 import TestSupport
 import Testing
+import WireFormat
 
 @Suite struct GetDocumentTests {
   @Test func documentHasItsFieldsAndTimes() throws {

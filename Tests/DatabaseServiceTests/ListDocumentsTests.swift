@@ -3,6 +3,7 @@ import DocumentModel
 import DocumentStore
 import TestSupport
 import Testing
+import WireFormat
 
 @Suite struct ListDocumentsTests {
   private static func request(
@@ -156,7 +157,9 @@ import Testing
   @Test func stateOfACollectionChangesWithItsDocuments() throws {
     let fixture = try ServiceFixture()
     func state() throws -> (incarnation: UInt64, lastChange: Int64) {
-      try fixture.service.collectionState(collection("c"), in: fixture.id, as: ServiceFixture.admin)
+      let list = ListDocumentsRequest(collection("c"))
+      let state = try fixture.service.listDocuments(list, in: fixture.id, as: ServiceFixture.admin).state
+      return (state.incarnation, state.lastChange)
     }
     #expect(try state().lastChange == 0)
     let version = try fixture.commit(.set("c/x")).version.microseconds
@@ -165,7 +168,8 @@ import Testing
     #expect(try state().lastChange == version)
     let before = try state().incarnation
     let cleared: Result<Void, Status> = try wait { done in
-      try fixture.service.clear(fixture.id, as: ServiceFixture.admin, completion: done)
+      try fixture.service.clear(
+        fixture.id, as: fixture.service.administrator(ServiceFixture.admin), completion: done)
     }
     try cleared.get()
     #expect(try state().incarnation != before)

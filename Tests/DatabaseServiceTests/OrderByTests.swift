@@ -1,6 +1,7 @@
 import DatabaseService
 import DocumentModel
 import Testing
+import WireFormat
 
 @Suite struct OrderByTests {
   static func text(_ count: Int) -> String { (0..<count).map { "f\($0) desc" }.joined(separator: ", ") }

@@ -5,6 +5,7 @@ import Glibc
 import KeyValue
 import TestSupport
 import Testing
+import WireFormat
 
 /// The conversion of errors of all layers to the status that clients receive.
 @Suite struct StatusTests {

@@ -3,6 +3,7 @@ import DocumentModel
 import DocumentStore
 import TestSupport
 import Testing
+import WireFormat
 
 /// Transactions of clients. The queries that conflict with a commit are in `QueryConflictTests`.
 @Suite struct TransactionTests {

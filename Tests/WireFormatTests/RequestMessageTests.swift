@@ -78,15 +78,15 @@ import Testing
   private static let database = (1, "database", Content.text("projects/p/databases/(default)"))
   private static let parent = (1, "parent", Content.text(root))
 
-  private static func mask(_ random: inout SeededGenerator) -> Content {
+  private static func mask(_ random: inout SplitMix) -> Content {
     .message([(1, "field_paths", .list((0...random.pick(0...2)).map { .text("f\($0).`a b`") }))])
   }
 
-  private static func time(_ random: inout SeededGenerator) -> Content {
+  private static func time(_ random: inout SplitMix) -> Content {
     .time(Timestamp(uncheckedMicroseconds: Int64.random(in: 1...(1 << 50), using: &random)))
   }
 
-  private static func options(_ random: inout SeededGenerator) -> Content {
+  private static func options(_ random: inout SplitMix) -> Content {
     switch random.pick(0...3) {
     case 0: .message([])
     case 1: .message([(2, "read_only", .message([]))])
@@ -97,7 +97,7 @@ import Testing
 
   /// One member of a oneof `consistency_selector`, or none.
   private static func selector(
-    _ random: inout SeededGenerator, transaction: Int, newTransaction: Int? = nil, readTime: Int
+    _ random: inout SplitMix, transaction: Int, newTransaction: Int? = nil, readTime: Int
   ) -> [Field] {
     switch random.pick(0...3) {
     case 0: return [(transaction, "transaction", .bytes([UInt8](repeating: 7, count: random.pick(1...24))))]
@@ -107,24 +107,24 @@ import Testing
     }
   }
 
-  private static func query(_ random: inout SeededGenerator) -> Content {
+  private static func query(_ random: inout SplitMix) -> Content {
     let field = Content.message([(2, "field_path", .text("a.b"))])
     return .message([
       (
         2, "from",
-        .list([.message([(2, "collection_id", .text("c")), (3, "all_descendants", .bool(random.chance(2)))])])
+        .list([.message([(2, "collection_id", .text("c")), (3, "all_descendants", .bool(random.chance(oneIn: 2)))])])
       ),
       (4, "order_by", .list([.message([(1, "field", field), (2, "direction", .int32(random.pick(0...2)))])])),
       (6, "offset", .int32(random.pick(0...9))),
     ])
   }
 
-  private static func precondition(_ random: inout SeededGenerator) -> Content {
-    random.chance(2)
-      ? .message([(1, "exists", .bool(random.chance(2)))]) : .message([(2, "update_time", time(&random))])
+  private static func precondition(_ random: inout SplitMix) -> Content {
+    random.chance(oneIn: 2)
+      ? .message([(1, "exists", .bool(random.chance(oneIn: 2)))]) : .message([(2, "update_time", time(&random))])
   }
 
-  private static func writes(_ random: inout SeededGenerator) -> Content {
+  private static func writes(_ random: inout SplitMix) -> Content {
     .list(
       (0..<random.pick(1...4)).map { index in
         let name = Content.text(root + "/c/d\(index)")
@@ -137,8 +137,8 @@ import Testing
   }
 
   /// Keeps some of the fields, in any order.
-  private static func some(_ fields: [Field], _ random: inout SeededGenerator) -> [Field] {
-    fields.filter { _ in !random.chance(4) }.shuffled(using: &random)
+  private static func some(_ fields: [Field], _ random: inout SplitMix) -> [Field] {
+    fields.filter { _ in !random.chance(oneIn: 4) }.shuffled(using: &random)
   }
 
   // MARK: Comparison
@@ -163,11 +163,11 @@ import Testing
   }
 
   private static func compare<M: DecodableMessage>(
-    _ fields: [Field], _ empty: M, _ random: inout SeededGenerator, seed: UInt64
+    _ fields: [Field], _ empty: M, _ random: inout SplitMix, seed: UInt64
   ) where M.Decoded: Equatable {
     let name = M.typeName.description
     var json = JSONWriter(.compact)
-    append(fields, to: &json, camelCase: random.chance(2))
+    append(fields, to: &json, camelCase: random.chance(oneIn: 2))
     var bytes: [UInt8] = []
     append(fields, to: &bytes)
     let text = String(decoding: json.bytes, as: UTF8.self)
@@ -183,7 +183,7 @@ import Testing
   }
 
   @Test(arguments: seeds) func jsonAndProtobufDecodeToEqualMessages(seed: UInt64) throws {
-    var random = SeededGenerator(seed: seed)
+    var random = SplitMix(seed: seed)
     let key = try #require(DocumentKey(try ResourcePath(checking: Array("c/d".utf8))))
     let path = try ResourcePath(checking: Array("c".utf8))
     let name = (1, "name", Content.text(Self.root + "/c/d"))
@@ -200,7 +200,7 @@ import Testing
       [
         Self.parent, (2, "collection_id", .text("c")), (3, "page_size", .int32(random.pick(-1...500))),
         (4, "page_token", .text("AQID")), (6, "order_by", .text("a desc")), (7, "mask", Self.mask(&random)),
-        (12, "show_missing", .bool(random.chance(2))),
+        (12, "show_missing", .bool(random.chance(oneIn: 2))),
       ] + Self.selector(&random, transaction: 8, readTime: 10))
     check(
       CreateDocumentRequest(in: path),
@@ -225,7 +225,7 @@ import Testing
     check(CommitMessage(), [Self.database, (2, "writes", Self.writes(&random)), (3, "transaction", .bytes([9]))])
     check(RollbackRequest(), [Self.database, (2, "transaction", .bytes([9, 9]))])
     check(BatchWriteRequest(), [Self.database, (2, "writes", Self.writes(&random)), (3, "labels", .message([]))])
-    let explain: Field = (0, "explain_options", .message([(1, "analyze", .bool(random.chance(2)))]))
+    let explain: Field = (0, "explain_options", .message([(1, "analyze", .bool(random.chance(oneIn: 2)))]))
     check(
       RunQueryRequest(below: .root),
       [Self.parent, (10, explain.name, explain.content)]

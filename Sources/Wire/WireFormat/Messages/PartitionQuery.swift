@@ -4,7 +4,7 @@ package import DocumentModel
 package struct PartitionQueryRequest: DecodableMessage, Equatable, Sendable {
   package static let typeName: StaticString = "google.firestore.v1.PartitionQueryRequest"
   /// The query whose results are divided: a collection group in name order.
-  package private(set) var query: Query
+  package var query: Query
   /// Whether the request has a query.
   private var hasQuery = false
   /// The maximum number of cuts; must be positive.
@@ -15,6 +15,12 @@ package struct PartitionQueryRequest: DecodableMessage, Equatable, Sendable {
   package var pageToken: [UInt8] = []
   /// The state to read. It cannot be that of a transaction.
   package var consistency = ConsistencySelector.latest
+
+  /// Requests the first page of the partitions of a query.
+  package init(_ query: Query) {
+    self.query = query
+    hasQuery = true
+  }
 
   /// Creates a request whose query is decoded later.
   package init(below parent: ResourcePath) { query = Query(parent: parent, collectionID: nil) }
@@ -51,9 +57,9 @@ package struct PartitionQueryResponse: EncodableMessage, Sendable {
   private let database: DatabaseID
   /// The documents at which partitions start, in name order. As cursors they are references with `before` set. The
   /// first partition precedes the first of them.
-  private let partitions: [DocumentKey]
+  package let partitions: [DocumentKey]
   /// The token of the next page; empty at the end.
-  private let nextPageToken: [UInt8]
+  package let nextPageToken: [UInt8]
 
   package init(_ partitions: [DocumentKey], in database: DatabaseID, nextPageToken: [UInt8]) {
     self.partitions = partitions
