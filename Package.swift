@@ -45,7 +45,9 @@ let package = Package(
     .library(name: "HearthTesting", targets: ["HearthTesting"]),
   ],
   targets: [
-    // C libraries from Debian, each imported by exactly one Swift target.
+    // C libraries from Debian, each imported by exactly one Swift target. There are two exceptions: libcrypto computes
+    // the digests of `Digests`, and the keys and imported password hashes of `Accounts`; zlib computes the CRC-32 of
+    // `Digests` and the gzip of `Transport`.
     debian("CLMDB", pkgConfig: "lmdb", "liblmdb-dev"),
     debian("CUV", pkgConfig: "libuv", "libuv1-dev"),
     debian("CHTTPParser", "libhttp-parser-dev"),
@@ -70,12 +72,13 @@ let package = Package(
       linkerSettings: [.linkedLibrary("re2"), .linkedLibrary("stdc++")]),
 
     // The model and its encodings.
-    library("DocumentModel", in: "Model"),
+    library("DocumentModel", in: "Model", ["Basics"]),
     library("WireFormat", in: "Wire", ["DocumentModel", "CSimdjson"]),
-    library("FixtureTree", in: "Wire", ["DocumentModel", "WireFormat"]),
+    library("FixtureTree", in: "Wire", ["DocumentModel", "WireFormat", "Basics"]),
 
-    // Shared by counters of several layers.
+    // Shared by several layers.
     library("Basics"),
+    library("Digests", ["CCrypto", "CZlib"]),
 
     // The store.
     library("KeyValue", in: "Storage"),
@@ -100,30 +103,53 @@ let package = Package(
       ]),
 
     // Security rules. The engine reads documents through a protocol of its own and does not depend on the store.
-    library("RulesEngine", in: "Rules", ["WireFormat", "DocumentModel", "CRE2"]),
+    library("RulesEngine", in: "Rules", ["WireFormat", "DocumentModel", "Digests", "Basics", "CRE2"]),
 
     // Rule tests as data: cases evaluated in process, reports, mutation tests.
     library("RulesTesting", in: "Rules", ["RulesEngine", "FixtureTree", "WireFormat", "DocumentModel"]),
 
     // Accounts and files.
-    library("Accounts", in: "Services", ["KeyValue", "WireFormat", "DocumentModel", "CCrypto", "CSodium", "CXCrypt"]),
-    library("Files", in: "Services", ["KeyValue", "WireFormat", "DocumentModel", "CCrypto", "CZlib"]),
+    library(
+      "Accounts", in: "Services",
+      ["KeyValue", "WireFormat", "DocumentModel", "Basics", "CCrypto", "CSodium", "CXCrypt"]),
+    library("IdentityService", in: "Services", ["Accounts", "WireFormat", "DocumentModel", "Basics"]),
+    library("Files", in: "Services", ["KeyValue", "WireFormat", "DocumentModel", "Digests", "Basics"]),
 
     // HTTP and the APIs.
     library("Transport", in: "HTTP", ["Basics", "CUV", "CHTTPParser", "CNGHTTP2", "COpenSSL", "CZlib"]),
     library(
+      "GatewayCore", in: "API",
+      ["Transport", "Accounts", "DatabaseService", "RulesEngine", "WireFormat", "DocumentModel", "Basics"]),
+    library(
+      "FirestoreAPI", in: "API",
+      [
+        "GatewayCore", "Transport", "DatabaseService", "RulesTesting", "RulesEngine", "Watch", "Files", "WireFormat",
+        "DocumentModel", "Basics",
+      ]),
+    library(
+      "IdentityAPI", in: "API",
+      ["GatewayCore", "Transport", "IdentityService", "Accounts", "DatabaseService", "WireFormat", "DocumentModel"]),
+    library(
+      "StorageAPI", in: "API",
+      [
+        "GatewayCore", "Transport", "Accounts", "Files", "DatabaseService", "RulesEngine", 
+        "WireFormat", "DocumentModel", "Basics",
+      ]),
+    library(
+      "OperationsAPI", in: "API",
+      ["GatewayCore", "Transport", "Accounts", "DatabaseService", "WireFormat", "DocumentModel", "Basics"]),
+    library(
       "Gateway", in: "API",
       [
-        "Transport", "Accounts", "Files", "DatabaseService", "RulesTesting", "RulesEngine", "Watch", "QueryEngine",
-        "DocumentStore",
-        "WireFormat", "DocumentModel", "Basics",
+        "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "GatewayCore", "Transport", "IdentityService",
+        "Accounts", "Files", "DatabaseService", "DocumentModel",
       ]),
     library(
       "HearthServer", in: "Server",
       [
-        "Gateway", "Transport", "Accounts", "Files", "DatabaseService", "RulesEngine", "DocumentStore", "LMDBEngine",
-        "KeyValue",
-        "FixtureTree", "WireFormat", "DocumentModel",
+        "Gateway", "GatewayCore", "StorageAPI", "OperationsAPI", "Transport", "IdentityService", "Accounts", "Files",
+        "DatabaseService", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue", "FixtureTree", "WireFormat",
+        "DocumentModel",
       ]),
 
     // For apps: a client without dependencies, and a server inside the process of a test.
@@ -133,6 +159,7 @@ let package = Package(
       "HearthCLI", in: "CLI",
       [
         "CTimex", "HearthServer", "Accounts", "Files", "Transport", "DatabaseService", "DocumentStore", "LMDBEngine",
+        "Digests",
         "KeyValue",
         "RulesTesting",
         "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel",
@@ -153,6 +180,8 @@ let package = Package(
     // Tests mirror Sources.
     library(
       "TestSupport", in: "Tools", ["DocumentModel", "WireFormat", "CNGHTTP2"]),
+    tests("BasicsTests", ["Basics"]),
+    tests("DigestsTests", ["Digests", "Basics"]),
     tests("DocumentModelTests", ["DocumentModel", "TestSupport"]),
     tests("WireFormatTests", ["WireFormat", "DocumentModel", "TestSupport"]),
     tests("FixtureTreeTests", ["FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
@@ -186,7 +215,10 @@ let package = Package(
     tests(
       "AccountsTests",
       ["Accounts", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
-    tests("FilesTests", ["Files", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests(
+      "IdentityServiceTests",
+      ["IdentityService", "Accounts", "LMDBEngine", "KeyValue", "DocumentModel", "TestSupport"]),
+    tests("FilesTests", ["Files", "Basics", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "RulesEngineTests", ["RulesEngine", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
@@ -195,8 +227,9 @@ let package = Package(
     tests(
       "GatewayTests",
       [
-        "HearthServer", "Gateway", "Accounts", "Files", "Transport", "DatabaseService", "Watch",
-        "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "TestSupport",
+        "HearthServer", "Gateway", "GatewayCore", "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI",
+        "Accounts", "Files", "Transport", "DatabaseService", "Watch",
+        "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "Basics", "TestSupport",
       ]),
     tests(
       "HearthCLITests", ["HearthCLI", "LMDBEngine", "KeyValue", "DocumentModel", "TestSupport"]),

@@ -29,7 +29,7 @@ final class DocumentsCatchUp: CatchUpStrategy {
     reportsMissing = false
   }
 
-  func slice(_ reader: inout SnapshotReader, _ emit: (CatchUp.Event) throws -> Bool) throws -> CatchUpProgress {
+  func slice(_ reader: inout SnapshotReader, _ emit: CatchUp.Emit) throws -> CatchUp.Progress {
     var left = 64
     while next < keys.count {
       guard left > 0 else { return .paused }
@@ -39,9 +39,9 @@ final class DocumentsCatchUp: CatchUpStrategy {
       var wantsMore = true
       if let document = try reader.document(key, at: version) {
         if let origin, document.updateVersion <= origin { continue }
-        wantsMore = try emit(.matches(key, document))
+        wantsMore = try emit(key, .modified(document))
       } else if reportsMissing {
-        wantsMore = try emit(.deleted(key))
+        wantsMore = try emit(key, .deleted)
       }
       guard wantsMore else { break }
     }
@@ -57,9 +57,9 @@ final class FullResultCatchUp: CatchUpStrategy {
     execution = try QueryExecution(query.resolved, snapshot, at: version)
   }
 
-  func slice(_ reader: inout SnapshotReader, _ emit: (CatchUp.Event) throws -> Bool) throws -> CatchUpProgress {
+  func slice(_ reader: inout SnapshotReader, _ emit: CatchUp.Emit) throws -> CatchUp.Progress {
     try execution.slice(reader.snapshot, units: QueryExecution.sliceUnits) { key, document in
-      try emit(.matches(key, document))
+      try emit(key, .modified(document))
     }
     return execution.isAtEnd ? .done : .paused
   }
@@ -69,9 +69,8 @@ final class FullResultCatchUp: CatchUpStrategy {
 final class WindowCatchUp: CatchUpStrategy {
   private let query: WatchedQuery
   private let origin: Int64
-  private let version: Int64
+  private let plan: CatchUp.Plan
   private let documents: [ResourcePath]
-  private let expectedCount: Int?
   private let execution: QueryExecution
   private var before: Set<ResourcePath> = []
   private var left: [ResourcePath]?
@@ -79,19 +78,18 @@ final class WindowCatchUp: CatchUpStrategy {
   private var nextDocument = 0
 
   init(
-    _ query: WatchedQuery, _ snapshot: any KeyValueSnapshot, from origin: Int64, to version: Int64,
-    _ documents: [ResourcePath], expectedCount: Int?
+    _ query: WatchedQuery, _ snapshot: any KeyValueSnapshot, from origin: Int64, to documents: [ResourcePath],
+    _ plan: CatchUp.Plan
   ) throws {
     self.query = query
     self.origin = origin
-    self.version = version
+    self.plan = plan
     self.documents = documents
-    self.expectedCount = expectedCount
     execution = try QueryExecution(query.resolved, snapshot, at: origin)
   }
 
-  func slice(_ reader: inout SnapshotReader, _ emit: (CatchUp.Event) throws -> Bool) throws -> CatchUpProgress {
-    guard try reader.isReadable(at: origin) else { return .unknown }
+  func slice(_ reader: inout SnapshotReader, _ emit: CatchUp.Emit) throws -> CatchUp.Progress {
+    guard try reader.isReadable(at: origin) else { return .reset }
     guard let left else {
       try execution.slice(reader.snapshot, units: QueryExecution.sliceUnits) { key, _ in
         // The key's memory is reused for the next result.
@@ -99,26 +97,27 @@ final class WindowCatchUp: CatchUpStrategy {
         return true
       }
       guard execution.isAtEnd else { return .paused }
-      if let expectedCount, expectedCount != before.count { return .unknown }
+      if let count = plan.expectedCount, count != before.count { return .reset }
       left = Array(before.subtracting(documents))
       return .paused
     }
     while nextLeft < left.count {
+      let key = DocumentKey(uncheckedPath: left[nextLeft])
       nextLeft += 1
-      guard try emit(try departure(of: DocumentKey(uncheckedPath: left[nextLeft - 1]), &reader)) else { return .paused }
+      guard try emit(key, try removal(of: key, &reader)) else { return .paused }
     }
     while nextDocument < documents.count {
       let key = DocumentKey(uncheckedPath: documents[nextDocument])
       nextDocument += 1
-      guard let document = try reader.document(key, at: version) else { continue }
+      guard let document = try reader.document(key, at: plan.version) else { continue }
       if document.updateVersion <= origin, before.contains(key.path) { continue }
-      guard try emit(.matches(key, document)) else { return .paused }
+      guard try emit(key, .modified(document)) else { return .paused }
     }
     return .done
   }
 
-  private func departure(of key: DocumentKey, _ reader: inout SnapshotReader) throws -> CatchUp.Event {
-    guard let document = try reader.document(key, at: version) else { return .deleted(key) }
-    return try query.canReturn(key, document) ? .removed(key) : .left(key, document)
+  private func removal(of key: DocumentKey, _ reader: inout SnapshotReader) throws -> DocumentChange<StoredDocument> {
+    guard let document = try reader.document(key, at: plan.version) else { return .deleted }
+    return .removed(try query.canReturn(key, document) ? nil : document)
   }
 }

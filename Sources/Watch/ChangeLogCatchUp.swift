@@ -28,10 +28,7 @@ final class ChangeLogCatchUp: CatchUpStrategy {
   private let query: WatchedQuery
   private var range: QueryRange?
   private let origin: Int64
-  private let version: Int64
-  private let mayName: Bool
-  /// The number of results that the client has at the origin.
-  private let expectedCount: Int?
+  private let plan: CatchUp.Plan
   /// The number of results gained since the origin minus those lost; `nil` if it is not known.
   private var gained: Int? = 0
   /// The results lost since the origin.
@@ -48,16 +45,13 @@ final class ChangeLogCatchUp: CatchUpStrategy {
   private var place: [UInt8] = []
 
   init(
-    _ query: WatchedQuery, _ collections: Collections, from origin: Int64, to version: Int64, mayName: Bool,
-    expectedCount: Int?
+    _ query: WatchedQuery, _ collections: Collections, from origin: Int64, _ plan: CatchUp.Plan
   ) {
     self.query = query
     range = query.range
     self.collections = collections
     self.origin = origin
-    self.version = version
-    self.mayName = mayName
-    self.expectedCount = expectedCount
+    self.plan = plan
   }
 
   /// Returns the collections of a scope that have changed since a version, or `nil` if none has changed. Cost: a
@@ -82,23 +76,23 @@ final class ChangeLogCatchUp: CatchUpStrategy {
     return changed.isEmpty ? nil : .some(changed)
   }
 
-  func slice(_ reader: inout SnapshotReader, _ emit: (CatchUp.Event) throws -> Bool) throws -> CatchUpProgress {
-    guard try reader.isLogged(since: origin) else { return .unknown }
+  func slice(_ reader: inout SnapshotReader, _ emit: CatchUp.Emit) throws -> CatchUp.Progress {
+    guard try reader.isLogged(since: origin) else { return .reset }
     let isBeforeKnown = try reader.isReadable(at: origin)
     var left = Self.sliceRows
     while let (number, isNew) = nextPlace() {
       let scan = try isNew ? start(number, &reader) : resume(&reader)
-      while let row = try scan.next(), row.version <= version {
+      while let row = try scan.next(), row.version <= plan.version {
         last = row
         rows += 1
         left -= 1
-        guard rows <= Self.rowsMax else { return .unknown }
+        guard rows <= Self.rowsMax else { return .reset }
         if let path = try path(of: row.collection, &reader), let id = row.document.id {
           let key = DocumentKey(uncheckedPath: path.appending(id))
-          switch try event(row, key, id, isBeforeKnown, &reader) {
+          switch try outcome(of: row, key, id, isBeforeKnown, &reader) {
           case .nothing: break
-          case .unknown: return .unknown
-          case .event(let event): guard try emit(event) else { return .paused }
+          case .unknown: return .reset
+          case .change(let change): guard try emit(key, change) else { return .paused }
           }
         }
         if left <= 0 { return .paused }
@@ -110,16 +104,16 @@ final class ChangeLogCatchUp: CatchUpStrategy {
   }
 
   /// Compares the number of results with the number that the client has.
-  private func check(_ reader: inout SnapshotReader) throws -> CatchUpProgress {
-    guard let expectedCount, let gained else { return .done }
-    let counting = try self.counting ?? QueryExecution(query.resolved, reader.snapshot, at: version)
+  private func check(_ reader: inout SnapshotReader) throws -> CatchUp.Progress {
+    guard let expectedCount = plan.expectedCount, let gained else { return .done }
+    let counting = try self.counting ?? QueryExecution(query.resolved, reader.snapshot, at: plan.version)
     self.counting = counting
     let now = expectedCount + gained
-    guard now >= 0 else { return .unknown }
+    guard now >= 0 else { return .reset }
     try counting.count(reader.snapshot, upTo: now + 1, units: QueryExecution.sliceUnits)
-    if counting.returned > now { return .unknown }
+    if counting.returned > now { return .reset }
     guard counting.isAtEnd else { return .paused }
-    return counting.returned == now ? .done : .unknown
+    return counting.returned == now ? .done : .reset
   }
 
   // MARK: Positions in the log
@@ -160,41 +154,41 @@ final class ChangeLogCatchUp: CatchUpStrategy {
   private enum Outcome {
     case nothing
     case unknown
-    case event(CatchUp.Event)
+    case change(DocumentChange<StoredDocument>)
   }
 
-  private func event(
-    _ row: ChangeLogIterator.Row, _ key: DocumentKey, _ id: [UInt8], _ isBeforeKnown: Bool,
+  private func outcome(
+    of row: ChangeLogIterator.Row, _ key: DocumentKey, _ id: [UInt8], _ isBeforeKnown: Bool,
     _ reader: inout SnapshotReader
   ) throws -> Outcome {
-    let now = try reader.document(id, in: row.collection, at: version)
+    let now = try reader.document(id, in: row.collection, at: plan.version)
     if let now {
       // Only the last change up to the version is reported.
       guard now.updateVersion == row.version else { return .nothing }
       if try isResult(key, now) {
-        if expectedCount != nil { try noteGain(of: key, id, row.collection, isBeforeKnown, &reader) }
-        return .event(.matches(key, now))
+        if plan.expectedCount != nil { try noteGain(of: key, id, row.collection, isBeforeKnown, &reader) }
+        return .change(.modified(now))
       }
     } else if row.kind != .removed {
       return .nothing
     }
     if !isBeforeKnown {
-      guard mayName else { return .unknown }
+      guard plan.mayName else { return .unknown }
       gained = nil
-      return .event(now == nil ? .deleted(key) : .removed(key))
+      return .change(now == nil ? .deleted : .removed(nil))
     }
     guard let before = try reader.document(id, in: row.collection, at: origin), try isResult(key, before) else {
       return .nothing
     }
     // A document that was deleted several times is reported each time, but must be subtracted only once.
-    if expectedCount != nil {
+    if plan.expectedCount != nil {
       if lost.count >= Self.lostMax {
         gained = nil
       } else if lost.insert(row.document).inserted {
         gained = gained.map { $0 - 1 }
       }
     }
-    return .event(now.map { .left(key, $0) } ?? .deleted(key))
+    return .change(now.map(DocumentChange.removed) ?? .deleted)
   }
 
   private func noteGain(

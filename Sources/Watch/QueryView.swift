@@ -6,14 +6,14 @@ import WireFormat
 /// The changes in a query's results: evaluated once a step, regardless of the number of subscriptions.
 final class QueryView {
   let query: WatchedQuery
-  var subscriptions: [Subscription.ID: Subscription] = [:]
+  var subscriptions: Set<Subscription> = []
   /// The results of a query that is kept as a window; `nil` until they have been read.
   private(set) var window: ResultWindow?
   /// Whether the current step may have changed the results.
   private(set) var isTouched = false
 
   private var range: QueryRange?
-  private var changes: [TargetDocumentChange] = []
+  private var changes: [TargetDelta.Change] = []
   /// Whether the changes of the current step depend on a previous state that the history no longer contains.
   private var isUnknown = false
   /// For a window: the documents that the current step changed, whether shown or not.
@@ -69,11 +69,9 @@ final class QueryView {
     case .nothing: return
     case .each:
       if isNow, let document = transition.document {
-        add(TargetDocumentChange(key: transition.key, state: .matches(try projected(document))))
+        add(transition.key, .modified(try projected(document)))
       } else if was {
-        add(
-          TargetDocumentChange(
-            key: transition.key, state: transition.document.map(TargetDocumentChange.State.left) ?? .deleted))
+        add(transition.key, transition.document.map(DocumentChange.removed) ?? .deleted)
       } else if !transition.isBeforeKnown {
         // It may have been a result. Reporting it as removed could reveal a document that never was one.
         isTouched = true
@@ -102,9 +100,9 @@ final class QueryView {
     return try document.kept(by: mask)
   }
 
-  private func add(_ change: TargetDocumentChange) {
+  private func add(_ key: DocumentKey, _ change: DocumentChange<WatchedDocument>) {
     isTouched = true
-    changes.append(change)
+    changes.append((key, change))
   }
 
   private func place(
@@ -134,20 +132,20 @@ final class QueryView {
 
   private func differences(
     to shown: [ResourcePath], _ read: (DocumentKey) throws -> StoredDocument?
-  ) throws -> [TargetDocumentChange] {
-    var changes: [TargetDocumentChange] = []
+  ) throws -> [TargetDelta.Change] {
+    var changes: [TargetDelta.Change] = []
     let now = Set(shown)
     for path in shownBefore where !now.contains(path) {
       let key = DocumentKey(uncheckedPath: path)
-      var state = TargetDocumentChange.State.removed
+      var change = DocumentChange<WatchedDocument>.removed(nil)
       if let transition = touched[path] {
         if transition.now == nil {
-          state = .deleted
-        } else if try !place(transition.now, key, &placeNow), let document = transition.document {
-          state = .left(document)
+          change = .deleted
+        } else if try !place(transition.now, key, &placeNow) {
+          change = .removed(transition.document)
         }
       }
-      changes.append(TargetDocumentChange(key: key, state: state))
+      changes.append((key, change))
     }
     let before = Set(shownBefore)
     for path in shown {
@@ -157,7 +155,7 @@ final class QueryView {
         if before.contains(path) { continue }
         document = try read(key).map { WatchedDocument(key, $0) }
       }
-      if let document { changes.append(TargetDocumentChange(key: key, state: .matches(try projected(document)))) }
+      if let document { changes.append((key, .modified(try projected(document)))) }
     }
     return changes
   }

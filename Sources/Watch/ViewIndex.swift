@@ -7,9 +7,9 @@ import WireFormat
 /// The subscriptions that follow one document, or whose authorization depends on it.
 final class DocumentSubscriptions {
   /// The subscriptions that are notified of the document's changes.
-  var subscriptions: [Subscription.ID: Subscription] = [:]
+  var subscriptions: Set<Subscription> = []
   /// The subscriptions whose authorization depends on the document's content.
-  var guarded: [Subscription.ID: Subscription] = [:]
+  var guarded: Set<Subscription> = []
 
   var isEmpty: Bool { subscriptions.isEmpty && guarded.isEmpty }
 }

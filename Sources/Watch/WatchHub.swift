@@ -1,5 +1,5 @@
 import Dispatch
-package import DocumentModel
+import DocumentModel
 package import DocumentStore
 import Synchronization
 
@@ -42,75 +42,39 @@ package final class WatchHub: Sendable {
 
   // MARK: Requests of listeners
 
-  /// Starts to follow a target. The hub responds with ``WatchMailbox/Event/joined(_:)``.
-  ///
-  /// Every commit acknowledged before this call is at or below the joined version. `guards` are the documents on
-  /// which the authorization of the target depends, with the versions that the authorization read. If the
-  /// version of one differs now or changes later, the target must be authorized again.
-  package func join(
-    _ mailbox: WatchMailbox, target: Int, _ selection: TargetSelection, guards: [(key: DocumentKey, version: Int64)]
-  ) {
-    run(for: mailbox) { state, reader in
-      let subscriber = state.subscriber(for: mailbox)
-      state.add(target, selection, to: subscriber)
-      state.setGuards(guards, of: target, subscriber, &reader)
-      state.notifyJoined(subscriber, [target])
-    }
+  /// A request of a listener. Targets have numbers that the listener chooses and never reuses.
+  package enum Request: Sendable {
+    /// Follow a target. The hub responds with ``Subscriber/Event/joined(_:)``. Every commit acknowledged before the
+    /// request is at or below the joined version.
+    ///
+    /// If the version of a document on which the authorization depends differs now from the one that the rules read,
+    /// or changes later, the target must be authorized again.
+    case join(Int, TargetSelection, AuthorizationDependencies)
+    /// Replace the documents on which the authorization of a target depends.
+    case setGuards(Int, AuthorizationDependencies)
+    /// Follow a target again from the current version, because its changes are not known.
+    case refresh(Int)
+    /// Follow all targets again from the current version, after ``Subscriber/Event/lagged``.
+    case rejoin
+    /// Stop following a target.
+    case leave(Int)
+    /// Wake the listener after every commit from now on, regardless of the changes.
+    case followAll
   }
 
-  /// Wakes a listener after every commit from now on, regardless of the changes.
-  package func subscribeToAll(_ mailbox: WatchMailbox) {
-    run(for: mailbox) { state, _ in state.subscribeToAll(mailbox) }
-  }
-
-  /// Follows a target again from the current version, after the listener was notified that its changes are not
-  /// known.
-  package func refresh(_ mailbox: WatchMailbox, target: Int) {
-    run(for: mailbox) { state, _ in
-      guard let subscriber = state.subscribers[ObjectIdentifier(mailbox)], subscriber.targets[target] != nil
-      else { return }
-      state.notifyJoined(subscriber, [target])
-    }
-  }
-
-  /// Replaces the documents on which the authorization of a target depends; see ``join(_:target:_:guards:)``.
-  package func setGuards(_ mailbox: WatchMailbox, target: Int, _ guards: [(key: DocumentKey, version: Int64)]) {
-    run(for: mailbox) { state, reader in
-      guard let subscriber = state.subscribers[ObjectIdentifier(mailbox)], subscriber.targets[target] != nil
-      else { return }
-      state.setGuards(guards, of: target, subscriber, &reader)
-    }
-  }
-
-  /// Resumes after ``WatchMailbox/Event/lagged``: the listener joins all its targets again at the current version.
-  package func rejoin(_ mailbox: WatchMailbox) {
-    run(for: mailbox) { state, _ in
-      guard let subscriber = state.subscribers[ObjectIdentifier(mailbox)] else { return }
-      subscriber.isDetached = false
-      mailbox.clearLagging()
-      state.notifyJoined(subscriber, subscriber.targets.keys.sorted())
-    }
-  }
-
-  /// Stops following a target.
-  package func leave(_ mailbox: WatchMailbox, target: Int) {
-    queue.async { [self] in
-      if let subscriber = state.subscribers[ObjectIdentifier(mailbox)] { state.remove(target, from: subscriber) }
-    }
+  /// Handles a request, at the newest version of the database.
+  package func handle(_ request: Request, from subscriber: Subscriber) {
+    run(for: subscriber) { $0.handle(request, from: subscriber, &$1) }
   }
 
   /// Removes a listener.
-  package func close(_ mailbox: WatchMailbox) {
-    mailbox.close()
-    queue.async { [self] in state.remove(mailbox) }
+  package func close(_ subscriber: Subscriber) {
+    subscriber.close()
+    queue.async { [self] in state.remove(subscriber) }
   }
 
   /// Wakes every listener, because its authorization may have changed.
-  package func wakeAll() {
-    queue.async { [self] in
-      for subscriber in state.subscribers.values { subscriber.mailbox.wake() }
-    }
-  }
+  package func wakeAll() { queue.async { [self] in state.wakeAll() } }
 
   // MARK: Steps
 
@@ -136,7 +100,7 @@ package final class WatchHub: Sendable {
 
   /// Steps to the newest version, then runs `body` on the queue.
   private func run(
-    for mailbox: WatchMailbox? = nil,
+    for subscriber: Subscriber? = nil,
     _ body: @escaping @Sendable (inout WatchHubState, inout SnapshotReader) throws -> Void = { _, _ in }
   ) {
     queue.async { [self] in
@@ -146,7 +110,7 @@ package final class WatchHub: Sendable {
           try state.step(&reader)
           try body(&state, &reader)
         }
-      } catch { mailbox?.deliverResponse(.failed(error)) }
+      } catch { subscriber?.deliverResponse(.failed(error)) }
       fillSoon()
     }
   }
@@ -170,20 +134,12 @@ package final class WatchHub: Sendable {
     while queue.sync(execute: { state.isFilling }) {}
   }
 
+  /// The state of one listener, for diagnostics: its name, short text forms of its targets, how far it lags behind the
+  /// hub in microseconds of commit time, and the number of bytes in its mailbox.
+  package typealias Description = (name: String, targets: [String], lag: Int64, queuedBytes: Int)
+
   /// Calls `body` with a description of each listener, on the hub's queue.
-  package func describe(_ body: @escaping @Sendable ([SubscriberDescription]) -> Void) {
+  package func describe(_ body: @escaping @Sendable ([Description]) -> Void) {
     queue.async { [self] in body(state.descriptions()) }
   }
-}
-
-/// The state of one listener, for diagnostics.
-package struct SubscriberDescription: Sendable {
-  /// The name of the listener.
-  package let name: String
-  /// Text forms of the listener's targets.
-  package let targets: [String]
-  /// How far the listener lags behind the hub, in microseconds of commit time.
-  package let lag: Int64
-  /// The number of bytes in the listener's mailbox.
-  package let queuedBytes: Int
 }

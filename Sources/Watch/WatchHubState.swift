@@ -6,7 +6,10 @@ import KeyValue
 struct WatchHubState {
   /// The version that the hub has reached. Listeners have been notified of everything up to it.
   private(set) var version = Int64.min
-  private(set) var subscribers: [ObjectIdentifier: Subscriber] = [:]
+  /// The records of the listeners, or `nil` at the indexes in ``vacant``.
+  private var records: [SubscriberRecord?] = []
+  private var vacant: [Int] = []
+  private var recordIndexes: [ObjectIdentifier: Int] = [:]
   private var index = ViewIndex()
   /// The number of listeners so far.
   private var joinCount = 0
@@ -28,100 +31,122 @@ struct WatchHubState {
 
   // MARK: Subscribers
 
-  /// Returns the subscriber of a mailbox, and creates it if necessary.
-  mutating func subscriber(for mailbox: WatchMailbox) -> Subscriber {
-    if let known = subscribers[ObjectIdentifier(mailbox)] { return known }
+  /// Wakes every listener.
+  func wakeAll() {
+    for record in records { record?.subscriber.wake() }
+  }
+
+  /// Handles a request of a listener.
+  mutating func handle(_ request: WatchHub.Request, from subscriber: Subscriber, _ reader: inout SnapshotReader) {
+    let place = record(of: subscriber)
+    switch request {
+    case .join(let target, let selection, let dependencies):
+      join(Subscription(record: place, target: target), selection)
+      setGuards(dependencies, of: Subscription(record: place, target: target), &reader)
+      notifyJoined(place, [target])
+    case .setGuards(let target, let dependencies):
+      setGuards(dependencies, of: Subscription(record: place, target: target), &reader)
+    case .refresh(let target): notifyJoined(place, [target])
+    case .rejoin:
+      records[place]?.isDetached = false
+      subscriber.clearLagging()
+      notifyJoined(place, records[place]?.targets.keys.sorted() ?? [])
+    case .leave(let target): leave(Subscription(record: place, target: target))
+    case .followAll:
+      guard records[place]?.receivesAll == false else { return }
+      records[place]?.receivesAll = true
+      allChangesSubscriberCount += 1
+      // The listener may have missed the commits since it last read.
+      subscriber.wake()
+    }
+  }
+
+  /// Returns the index of a listener's record, and creates the record if necessary.
+  private mutating func record(of subscriber: Subscriber) -> Int {
+    if let known = recordIndexes[ObjectIdentifier(subscriber)] { return known }
     joinCount += 1
-    let subscriber = Subscriber(mailbox, slot: joinCount % Self.slots)
-    subscribers[ObjectIdentifier(mailbox)] = subscriber
-    return subscriber
+    let record = SubscriberRecord(subscriber: subscriber, slot: joinCount % Self.slots)
+    let place = vacant.popLast() ?? records.count
+    if place == records.count { records.append(record) } else { records[place] = record }
+    recordIndexes[ObjectIdentifier(subscriber)] = place
+    return place
   }
 
-  /// Wakes a listener after every commit from now on.
-  mutating func subscribeToAll(_ mailbox: WatchMailbox) {
-    let subscriber = subscriber(for: mailbox)
-    guard !subscriber.receivesAll else { return }
-    subscriber.receivesAll = true
-    allChangesSubscriberCount += 1
-    // The listener may have missed the commits since it last read.
-    mailbox.wake()
+  mutating func remove(_ subscriber: Subscriber) {
+    guard let place = recordIndexes.removeValue(forKey: ObjectIdentifier(subscriber)), let record = records[place]
+    else { return }
+    if record.receivesAll { allChangesSubscriberCount -= 1 }
+    for target in record.targets.keys { leave(Subscription(record: place, target: target)) }
+    records[place] = nil
+    vacant.append(place)
   }
 
-  mutating func remove(_ mailbox: WatchMailbox) {
-    guard let subscriber = subscribers.removeValue(forKey: ObjectIdentifier(mailbox)) else { return }
-    if subscriber.receivesAll { allChangesSubscriberCount -= 1 }
-    for target in subscriber.targets.keys { remove(target, from: subscriber) }
-  }
-
-  mutating func add(_ number: Int, _ selection: TargetSelection, to subscriber: Subscriber) {
-    let subscription = Subscription(subscriber: subscriber, target: number)
+  private mutating func join(_ subscription: Subscription, _ selection: TargetSelection) {
+    var target = SubscriberRecord.Target(selection: selection)
     switch selection {
     case .query(let query):
-      let view = index.view(of: query)
-      view.subscriptions[subscription.id] = subscription
-      subscriber.targets[number] = Subscriber.Target(selection: selection, view: view)
-    case .documents(let keys):
-      for key in keys { index.change(key) { $0.subscriptions[subscription.id] = subscription } }
-      subscriber.targets[number] = Subscriber.Target(selection: selection, view: nil)
+      target.view = index.view(of: query)
+      target.view?.subscriptions.insert(subscription)
+    case .documents(let keys): for key in keys { index.change(key) { $0.subscriptions.insert(subscription) } }
     }
+    records[subscription.record]?.targets[subscription.target] = target
   }
 
-  mutating func remove(_ number: Int, from subscriber: Subscriber) {
-    guard let target = subscriber.targets.removeValue(forKey: number) else { return }
-    let id = Subscription(subscriber: subscriber, target: number).id
-    for key in target.guards { index.change(key) { $0.guarded[id] = nil } }
-    switch target.selection {
-    case .documents(let keys): for key in keys { index.change(key) { $0.subscriptions[id] = nil } }
-    case .query:
-      guard let view = target.view else { return }
-      view.subscriptions[id] = nil
-      if view.subscriptions.isEmpty { index.remove(view) }
+  private mutating func leave(_ subscription: Subscription) {
+    guard let target = records[subscription.record]?.targets.removeValue(forKey: subscription.target) else { return }
+    for key in target.guards { index.change(key) { $0.guarded.remove(subscription) } }
+    if case .documents(let keys) = target.selection {
+      for key in keys { index.change(key) { $0.subscriptions.remove(subscription) } }
     }
+    guard let view = target.view else { return }
+    view.subscriptions.remove(subscription)
+    if view.subscriptions.isEmpty { index.remove(view) }
   }
 
-  /// Records the documents on which the authorization of a target depends. If the version of one differs from the
-  /// version that the authorization read, the target must be authorized again.
-  mutating func setGuards(
-    _ guards: [(key: DocumentKey, version: Int64)], of number: Int, _ subscriber: Subscriber,
-    _ reader: inout SnapshotReader
+  /// Records the documents on which the authorization of a target depends.
+  private mutating func setGuards(
+    _ dependencies: AuthorizationDependencies, of subscription: Subscription, _ reader: inout SnapshotReader
   ) {
-    let subscription = Subscription(subscriber: subscriber, target: number)
-    for key in subscriber.targets[number]?.guards ?? [] { index.change(key) { $0.guarded[subscription.id] = nil } }
-    subscriber.targets[number]?.guards = guards.map(\.key)
-    for (key, seen) in guards {
-      index.change(key) { $0.guarded[subscription.id] = subscription }
+    guard let record = records[subscription.record], let target = record.targets[subscription.target] else { return }
+    for key in target.guards { index.change(key) { $0.guarded.remove(subscription) } }
+    records[subscription.record]?.targets[subscription.target]?.guards = dependencies.documents.map(\.key)
+    for (key, seen) in dependencies.documents {
+      index.change(key) { $0.guarded.insert(subscription) }
       // If the document cannot be read, the authorization will find out.
-      if (try? reader.document(key)?.updateVersion ?? 0) != seen { subscriber.mailbox.requireReauthorization(number) }
+      if (try? reader.document(key)?.updateVersion ?? 0) != seen {
+        record.subscriber.requireReauthorization(subscription.target)
+      }
     }
   }
 
   /// Notifies a listener of the version from which the hub follows its targets. Targets whose windows must be filled
   /// first follow later.
-  mutating func notifyJoined(_ subscriber: Subscriber, _ numbers: [Int]) {
-    guard !subscriber.isDetached else { return }
+  private mutating func notifyJoined(_ place: Int, _ numbers: [Int]) {
+    guard let record = records[place], !record.isDetached else { return }
     var targets: [WatchStart.Target] = []
     for number in numbers {
-      guard let view = subscriber.targets[number]?.view else {
-        targets.append(WatchStart.Target(target: number, documents: nil))
-        subscriber.targets[number]?.isJoined = true
-        continue
-      }
-      subscriber.targets[number]?.isJoined = !view.isUnfilled
-      if view.isUnfilled {
-        if !pendingRefills.contains(where: { $0.view === view }) { pendingRefills.append((view, nil)) }
-      } else {
-        targets.append(WatchStart.Target(target: number, documents: view.shownPaths))
+      guard let target = record.targets[number] else { continue }
+      let isUnfilled = target.view?.isUnfilled ?? false
+      records[place]?.targets[number]?.isJoined = !isUnfilled
+      if !isUnfilled {
+        targets.append(WatchStart.Target(target: number, documents: target.view?.shownPaths))
+      } else if let view = target.view, !pendingRefills.contains(where: { $0.view === view }) {
+        pendingRefills.append((view, nil))
       }
     }
-    if !targets.isEmpty { subscriber.mailbox.deliverResponse(.joined(WatchStart(version: version, targets: targets))) }
+    if !targets.isEmpty {
+      record.subscriber.deliverResponse(.joined(WatchStart(version: version, targets: targets)))
+    }
   }
 
   /// Makes all listeners catch up from the change log.
-  private func detachAll() {
+  private mutating func detachAll() {
     for view in index.allViews { view.reset() }
-    for subscriber in subscribers.values {
-      subscriber.parts = []
-      if !subscriber.isDetached { subscriber.detach() }
+    for place in records.indices {
+      records[place]?.parts = []
+      guard records[place]?.isDetached == false else { continue }
+      records[place]?.isDetached = true
+      records[place]?.subscriber.discardAndMarkLagging()
     }
   }
 
@@ -156,15 +181,15 @@ struct WatchHubState {
   }
 
   private mutating func notifyFilled(_ view: QueryView) {
-    for subscription in view.subscriptions.values
-    where subscription.subscriber.targets[subscription.target]?.isJoined == false {
-      notifyJoined(subscription.subscriber, [subscription.target])
+    for subscription in view.subscriptions
+    where records[subscription.record]?.targets[subscription.target]?.isJoined == false {
+      notifyJoined(subscription.record, [subscription.target])
     }
   }
 
   private func notifyUnreadable(_ view: QueryView, _ error: any Error) {
-    for subscription in view.subscriptions.values {
-      subscription.subscriber.mailbox.deliverResponse(.unreadable(target: subscription.target, error))
+    for subscription in view.subscriptions {
+      records[subscription.record]?.subscriber.deliverResponse(.unreadable(target: subscription.target, error))
     }
   }
 
@@ -215,12 +240,12 @@ struct WatchHubState {
     guard newest > version else { return }
     defer {
       if allChangesSubscriberCount > 0 {
-        for subscriber in subscribers.values where subscriber.receivesAll { subscriber.mailbox.wake() }
+        for case let record? in records where record.receivesAll { record.subscriber.wake() }
       }
     }
     do {
       // If there are no listeners, there is nothing to do. A cleared database has no log of the time before.
-      guard !subscribers.isEmpty, try reader.isLogged(since: version) else { return startOver(at: newest) }
+      guard !recordIndexes.isEmpty, try reader.isLogged(since: version) else { return startOver(at: newest) }
       while version < newest {
         let changes = try reader.loggedChanges(after: version, rowsMax: Self.stepRowsMax)
         guard try reader.isReadable(at: changes.upTo) else { return startOver(at: newest) }
@@ -241,7 +266,7 @@ struct WatchHubState {
 
   private mutating func apply(_ changes: LoggedChanges, _ reader: inout SnapshotReader) throws {
     var views: [QueryView] = []
-    var touched: [Subscriber] = []
+    var touched: [Int] = []
     let isBeforeKnown = try reader.isReadable(at: version)
     for changed in changes.documents {
       let interest = try index.interest(in: changed.collection) { try reader.collectionPath(changed.collection) }
@@ -260,7 +285,7 @@ struct WatchHubState {
           if view.isTouched, !wasTouched { views.append(view) }
         }
       }
-      if let document { Self.notify(document, transition, &touched) }
+      if let document { notify(document, transition, &touched) }
     }
     for view in views {
       if view.isShort { try refill(view, &reader, at: changes.upTo) }
@@ -269,63 +294,65 @@ struct WatchHubState {
         return try reader.document(key.id, in: row.number, at: changes.upTo)
       }
       if let delta, delta.changes.isEmpty { continue }
-      Self.notify(view, delta, &touched)
+      notify(view, delta, &touched)
     }
     deliver(to: touched, at: changes.upTo)
   }
 
-  private static func notify(
-    _ document: DocumentSubscriptions, _ transition: DocumentTransition, _ touched: inout [Subscriber]
+  private mutating func notify(
+    _ document: DocumentSubscriptions, _ transition: DocumentTransition, _ touched: inout [Int]
   ) {
-    for subscription in document.guarded.values {
-      subscription.subscriber.mailbox.requireReauthorization(subscription.target)
+    for subscription in document.guarded {
+      records[subscription.record]?.subscriber.requireReauthorization(subscription.target)
     }
     guard !document.subscriptions.isEmpty else { return }
-    let state = transition.document.map(TargetDocumentChange.State.matches) ?? .deleted
-    let delta = TargetDelta([TargetDocumentChange(key: transition.key, state: state)])
-    for subscription in document.subscriptions.values { add(delta, for: subscription, &touched) }
+    let change = transition.document.map(DocumentChange.modified) ?? .deleted
+    let delta = TargetDelta([(transition.key, change)])
+    for subscription in document.subscriptions { add(delta, for: subscription, &touched) }
   }
 
-  private static func notify(_ view: QueryView, _ delta: TargetDelta?, _ touched: inout [Subscriber]) {
-    for subscription in view.subscriptions.values {
+  private mutating func notify(_ view: QueryView, _ delta: TargetDelta?, _ touched: inout [Int]) {
+    for subscription in view.subscriptions {
       add(delta, for: subscription, &touched)
-      if delta == nil { subscription.subscriber.targets[subscription.target]?.isJoined = false }
+      if delta == nil { records[subscription.record]?.targets[subscription.target]?.isJoined = false }
     }
   }
 
-  private static func add(_ delta: TargetDelta?, for subscription: Subscription, _ touched: inout [Subscriber]) {
-    let subscriber = subscription.subscriber
-    guard !subscriber.isDetached, subscriber.targets[subscription.target]?.isJoined == true else { return }
-    if subscriber.parts.isEmpty { touched.append(subscriber) }
-    subscriber.parts.append(WatchBatch.Part(target: subscription.target, delta: delta))
+  /// Adds changes to the next batch of a listener. `touched` has the indexes of the records with changes.
+  private mutating func add(_ delta: TargetDelta?, for subscription: Subscription, _ touched: inout [Int]) {
+    let (place, target) = (subscription.record, subscription.target)
+    guard records[place]?.isDetached == false, records[place]?.targets[target]?.isJoined == true else { return }
+    if records[place]?.parts.isEmpty == true { touched.append(place) }
+    records[place]?.parts.append(WatchBatch.Part(target: target, delta: delta))
   }
 
-  private func deliver(to touched: [Subscriber], at version: Int64) {
-    for subscriber in touched {
-      let batch = WatchBatch(version: version, parts: subscriber.parts)
-      subscriber.parts = []
-      if !subscriber.mailbox.deliver(.batch(batch)) { subscriber.isDetached = true }
+  private mutating func deliver(to touched: [Int], at version: Int64) {
+    for place in touched {
+      guard let record = records[place] else { continue }
+      records[place]?.parts = []
+      let batch = WatchBatch(version: version, parts: record.parts)
+      if !record.subscriber.deliver(.batch(batch)) { records[place]?.isDetached = true }
     }
   }
 
   /// Sends NO_CHANGE to the listeners whose turn it is.
   mutating func beat() {
     currentSlot = (currentSlot + 1) % Self.slots
-    for subscriber in subscribers.values where subscriber.slot == currentSlot {
-      if !subscriber.isDetached, !subscriber.mailbox.deliver(.noChange(version)) { subscriber.isDetached = true }
+    for place in records.indices {
+      guard let record = records[place], record.slot == currentSlot, !record.isDetached else { continue }
+      if !record.subscriber.deliver(.noChange(version)) { records[place]?.isDetached = true }
     }
   }
 
   /// Describes each listener, for diagnostics.
-  func descriptions() -> [SubscriberDescription] {
-    subscribers.values.map { subscriber in
-      let statistics = subscriber.mailbox.statistics
-      return SubscriberDescription(
-        name: subscriber.mailbox.name,
-        targets: (subscriber.receivesAll ? ["all changes"] : [])
-          + subscriber.targets.sorted { $0.key < $1.key }.map(\.value.selection.text),
-        lag: statistics.lastSentVersion == 0 ? 0 : max(0, version - statistics.lastSentVersion),
-        queuedBytes: statistics.bytes)
+  func descriptions() -> [WatchHub.Description] {
+    records.compactMap { $0 }.map { record in
+      let (bytes, sent) = record.subscriber.statistics
+      let targets = record.targets.sorted { $0.key < $1.key }.map(\.value.selection.text)
+      return (
+        record.subscriber.name, (record.receivesAll ? ["all changes"] : []) + targets,
+        sent == 0 ? 0 : max(0, version - sent), bytes
+      )
     }
   }
 }

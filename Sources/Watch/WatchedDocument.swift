@@ -1,5 +1,5 @@
 package import DocumentModel
-package import DocumentStore
+import DocumentStore
 import Synchronization
 package import WireFormat
 
@@ -48,13 +48,10 @@ package final class WatchedDocument: Sendable {
   /// Returns the document with only the fields that a mask selects.
   /// - Throws: ``WireError`` if the document's bytes are malformed.
   package func kept(by mask: FieldMask) throws(WireError) -> WatchedDocument {
-    var kept: EncodedFields?
-    var failure: WireError?
-    fields.bytes.withUnsafeBytes { bytes in
-      do throws(WireError) { kept = try DocumentProtobuf.fields(bytes, keptBy: mask) } catch { failure = error }
+    let kept = try fields.bytes.withRawBytes { (bytes) throws(WireError) in
+      try DocumentProtobuf.fields(bytes, keptBy: mask)
     }
-    if let failure { throw failure }
-    return WatchedDocument(key, kept ?? .none, createVersion: createVersion, updateVersion: updateVersion)
+    return WatchedDocument(key, kept, createVersion: createVersion, updateVersion: updateVersion)
   }
 
   /// Returns the document in an encoding. Calls `encode` if it has not been made yet. Cost: a short lock.

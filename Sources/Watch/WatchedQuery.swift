@@ -9,6 +9,11 @@ package enum TargetSelection: Sendable {
   case documents([DocumentKey])
   case query(WatchedQuery)
 
+  /// The fields that clients receive; `nil` for all.
+  package var projection: FieldMask? {
+    if case .query(let query) = self { query.projection } else { nil }
+  }
+
   /// A short text form of the target, for diagnostics.
   package var text: String {
     switch self {
@@ -20,7 +25,7 @@ package enum TargetSelection: Sendable {
 }
 
 /// A query that a target follows.
-package struct WatchedQuery: Sendable {
+package final class WatchedQuery: Sendable {
   /// The way the hub tracks the query's results.
   enum Shape: Equatable, Sendable {
     /// The query never has results.
@@ -114,7 +119,7 @@ package struct WatchedQuery: Sendable {
   }
 
   /// The fields that clients receive; `nil` for all.
-  package var projection: FieldMask? { resolved.query.projection }
+  var projection: FieldMask? { resolved.query.projection }
 
   /// A short text form of the query, for diagnostics.
   var text: String {

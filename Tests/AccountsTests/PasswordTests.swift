@@ -111,7 +111,7 @@ import WireFormat
   @Test(arguments: imported.indices)
   func acceptsImportedHashes(index: Int) throws {
     let sample = Self.imported[index]
-    let parameters = try HashParameters(AccountsJSON(parsing: Array(sample.parameters.utf8)))
+    let parameters = try HashParameters(JSONTree(parsing: Array(sample.parameters.utf8)))
     let salt = try #require(Base64.decode(sample.salt))
     let bytes = try #require(Base64.decode(sample.hash))
     let hash = try parameters.hash(bytes, salt: salt)
@@ -126,7 +126,7 @@ import WireFormat
     #expect(new.text.hasPrefix("$argon2id$"))
     #expect(passwords.accepts(sample.password, for: new))
     // An exported hash can be imported without parameters.
-    let again = try HashParameters(AccountsJSON(parsing: Array("{}".utf8))).hash(Array(hash.text.utf8), salt: [])
+    let again = try HashParameters(JSONTree(parsing: Array("{}".utf8))).hash(Array(hash.text.utf8), salt: [])
     #expect(again == hash)
   }
 
@@ -165,7 +165,7 @@ import WireFormat
     ] as [(String, AccountError.Code)])
   func refusesExpensiveOrIncompleteHashes(parameters: String, code: AccountError.Code) throws {
     do {
-      let parameters = try HashParameters(AccountsJSON(parsing: Array(parameters.utf8)))
+      let parameters = try HashParameters(JSONTree(parsing: Array(parameters.utf8)))
       _ = try parameters.hash([UInt8](repeating: 1, count: 32), salt: [1, 2, 3, 4, 5, 6, 7, 8])
       Issue.record("accepted")
     } catch let error as AccountError {
@@ -175,7 +175,7 @@ import WireFormat
 
   @Test(arguments: ["{}", #"{"hashAlgorithm": "HMAC_MD5", "signerKey": "AAAA"}"#, #"{"hashAlgorithm": "BCRYPT"}"#])
   func refusesExpensiveArgon2Texts(parameters: String) throws {
-    let parameters = try HashParameters(AccountsJSON(parsing: Array(parameters.utf8)))
+    let parameters = try HashParameters(JSONTree(parsing: Array(parameters.utf8)))
     let end = "p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA"
     for work in ["m=65536,t=200", "m=4194304,t=1", "m=262144,t=16", "m=65536,t=0", "m=65536,t=99999999999999999999"] {
       let text = "$argon2id$v=19$\(work),\(end)"
@@ -192,7 +192,7 @@ import WireFormat
 
   @Test func limitsTheCostOfLongPBKDF2Hashes() throws {
     let parameters = try HashParameters(
-      AccountsJSON(parsing: Array(#"{"hashAlgorithm": "PBKDF2_SHA256", "rounds": 120000}"#.utf8)))
+      JSONTree(parsing: Array(#"{"hashAlgorithm": "PBKDF2_SHA256", "rounds": 120000}"#.utf8)))
     #expect(throws: AccountError.self) { try parameters.hash([UInt8](repeating: 1, count: 1024), salt: [1]) }
     _ = try parameters.hash([UInt8](repeating: 1, count: 64), salt: [1])
   }
@@ -200,7 +200,7 @@ import WireFormat
   /// Compares processor time, which other threads hardly affect.
   @Test func wrongPasswordsTakeAsLongAsUnknownAccounts() throws {
     let passwords = try Passwords(PasswordWork(passes: 4, memoryBytes: 8 << 20))
-    let md5 = try HashParameters(AccountsJSON(parsing: Array(#"{"hashAlgorithm": "MD5"}"#.utf8)))
+    let md5 = try HashParameters(JSONTree(parsing: Array(#"{"hashAlgorithm": "MD5"}"#.utf8)))
     let weak = try Passwords(.least).hash("right")
     func cost(_ hash: PasswordHash?) -> Int {
       (0..<3).map { _ in
@@ -230,19 +230,6 @@ import WireFormat
   ])
   func refusesDamagedHashTexts(text: String) {
     #expect(PasswordHash(text: text) == nil)
-  }
-
-  @Test func fullQueueRefusesWork() {
-    let queue = BoundedQueue("test", waitingMax: 2)
-    let gate = Mutex(())
-    let done = Atomic<Int>(0)
-    gate.withLock { _ in
-      #expect(queue.run { gate.withLock { _ in _ = done.add(1, ordering: .relaxed) } })
-      #expect(queue.run { done.add(1, ordering: .relaxed) })
-      #expect(!queue.run { done.add(100, ordering: .relaxed) })
-    }
-    while done.load(ordering: .relaxed) < 2 {}
-    #expect(done.load(ordering: .relaxed) == 2)
   }
 }
 

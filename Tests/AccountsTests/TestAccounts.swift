@@ -11,7 +11,7 @@ final class TestAccounts: Sendable {
   let accounts: AccountStore
 
   init(
-    _ mode: AccountStore.Mode = .production, project: String = "demo", store: (any KeyValueStore)? = nil,
+    _ mode: ServerMode = .production, project: String = "demo", store: (any KeyValueStore)? = nil,
     clock: SteppedTime = SteppedTime()
   ) throws {
     self.clock = clock

@@ -1,8 +1,10 @@
 import Accounts
+import DocumentModel
 import KeyValue
 import LMDBEngine
 import TestSupport
 import Testing
+import WireFormat
 
 @Suite struct UserStoreTests {
   /// Creates accounts in memory.
@@ -195,7 +197,7 @@ import Testing
     var settings = try users.settings(over: AccountsSettings())
     #expect(settings == AccountsSettings())
     try settings.apply(
-      AccountsJSON(
+      JSONTree(
         parsing: Array(
           #"{"signIn": {"anonymous": {"enabled": false}}, "emailPrivacyConfig": {"enableImprovedEmailPrivacy": false}}"#
             .utf8)))

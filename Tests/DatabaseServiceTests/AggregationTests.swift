@@ -3,6 +3,7 @@ import DocumentModel
 import DocumentStore
 import TestSupport
 import Testing
+import WireFormat
 
 @Suite struct AggregationTests {
   private static let numbers = [

@@ -3,6 +3,7 @@ import DocumentModel
 import DocumentStore
 import TestSupport
 import Testing
+import WireFormat
 
 @Suite struct BatchGetDocumentsTests {
   /// Returns the IDs of the documents found in each slice of one document.

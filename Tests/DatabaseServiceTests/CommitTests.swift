@@ -94,7 +94,7 @@ import WireFormat
     let open = try ServiceFixture(rules: ServiceFixture.rules)
     let explained = open.failure { try open.commit(.set("other/x"), as: ServiceFixture.ann) }
     #expect(explained == Status(.permissionDenied, "No matching allow statements"))
-    let closed = try ServiceFixture(rules: ServiceFixture.rules, defaultAccess: .nobody)
+    let closed = try ServiceFixture(rules: ServiceFixture.rules, mode: .production)
     let silent = closed.failure { try closed.commit(.set("other/x"), as: ServiceFixture.ann) }
     #expect(silent == Status(.permissionDenied, "Missing or insufficient permissions."))
   }

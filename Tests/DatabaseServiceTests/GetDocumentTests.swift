@@ -4,6 +4,7 @@ import DocumentStore
 import RulesEngine
 import TestSupport
 import Testing
+import WireFormat
 
 @Suite struct GetDocumentTests {
   @Test func documentHasItsFieldsAndTimes() throws {
@@ -103,7 +104,7 @@ import Testing
     let open = try ServiceFixture()
     try open.commit(.set("c/x"))
     #expect(open.failure { _ = try open.get("c/x", as: ServiceFixture.stranger) } == nil)
-    let closed = try ServiceFixture(defaultAccess: .nobody)
+    let closed = try ServiceFixture(mode: .production)
     try closed.commit(.set("c/x"))
     closed.expectDenied(to: [ServiceFixture.ann, ServiceFixture.stranger]) { _ = try closed.get("c/x", as: $0) }
     // Only the emulator explains denials.

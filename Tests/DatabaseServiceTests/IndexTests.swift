@@ -3,6 +3,7 @@ import DocumentModel
 import DocumentStore
 import TestSupport
 import Testing
+import WireFormat
 
 /// Declared indexes: their state, the queries that need them, and the suggested declarations.
 @Suite struct IndexTests {

@@ -3,14 +3,18 @@ import DocumentModel
 import DocumentStore
 import TestSupport
 import Testing
+import WireFormat
 
 @Suite struct ListCollectionIDsTests {
   private static func list(
     _ fixture: ServiceFixture, below parent: ResourcePath = .root, _ size: Int = 0, _ token: [UInt8] = [],
     _ consistency: ConsistencySelector = .latest, as caller: Caller = ServiceFixture.admin
   ) throws -> (ids: [String], token: [UInt8]) {
-    let page = try fixture.service.listCollectionIds(
-      below: parent, in: fixture.id, as: caller, pageSize: size, pageToken: token, consistency: consistency)
+    var request = ListCollectionIdsRequest(below: parent)
+    request.pageSize = size
+    request.pageToken = token
+    request.consistency = consistency
+    let page = try fixture.service.listCollectionIds(request, in: fixture.id, as: caller)
     return (page.ids, page.nextPageToken)
   }
 

@@ -3,6 +3,7 @@ import DocumentModel
 import DocumentStore
 import TestSupport
 import Testing
+import WireFormat
 
 @Suite struct ListDocumentsTests {
   private static func request(
@@ -156,7 +157,7 @@ import Testing
   @Test func stateOfACollectionChangesWithItsDocuments() throws {
     let fixture = try ServiceFixture()
     func state() throws -> (incarnation: UInt64, lastChange: Int64) {
-      try fixture.service.collectionState(collection("c"), in: fixture.id, as: ServiceFixture.admin)
+      try fixture.service.listDocuments(Self.request(), in: fixture.id, as: ServiceFixture.admin).state
     }
     #expect(try state().lastChange == 0)
     let version = try fixture.commit(.set("c/x")).version.microseconds
@@ -164,10 +165,7 @@ import Testing
     try fixture.commit(.set("other/x"))
     #expect(try state().lastChange == version)
     let before = try state().incarnation
-    let cleared: Result<Void, Status> = try wait { done in
-      try fixture.service.clear(fixture.id, as: ServiceFixture.admin, completion: done)
-    }
-    try cleared.get()
+    try fixture.clear()
     #expect(try state().incarnation != before)
   }
 }

@@ -3,6 +3,7 @@ import DocumentModel
 import DocumentStore
 import TestSupport
 import Testing
+import WireFormat
 
 /// Rules that read a document while other clients write it: rules are evaluated on the state that the commit applies
 /// to.

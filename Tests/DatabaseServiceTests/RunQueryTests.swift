@@ -3,6 +3,7 @@ import DocumentModel
 import DocumentStore
 import TestSupport
 import Testing
+import WireFormat
 
 @Suite struct RunQueryTests {
   private static func query(_ collectionID: String = "c", change: (inout Query) -> Void = { _ in }) -> Query {

@@ -39,6 +39,7 @@ struct ServiceFixture: Sendable {
     """
 
   let time = SteppedTime()
+  let databases: DatabaseRegistry
   let rules = RulesRegistry()
   let service: FirestoreService
   let id: DatabaseID
@@ -48,24 +49,24 @@ struct ServiceFixture: Sendable {
   ///   - rules: the rules of all databases.
   ///   - indexObserver: called on the writer's thread while indexes are built.
   init(
-    rules text: String? = nil, defaultAccess: FirestoreService.DefaultAccess = .everybody,
-    retention: Retention = Retention(), requiresIndexes: Bool = false,
+    rules text: String? = nil, mode: ServerMode = .emulator, retention: Retention = Retention(),
+    requiresIndexes: Bool = false,
     indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)? = nil
   ) throws {
     id = try #require(DatabaseID(project: "p"))
     let stores = [id, try #require(DatabaseID(project: "q"))]
     let open = try Dictionary(
       uniqueKeysWithValues: stores.map { ($0, try LMDBStore.open(.inMemory(mapBytes: 1 << 30))) })
-    let registry = DatabaseRegistry(
+    databases = DatabaseRegistry(
       retention: retention, clock: Clock { [time] in time.now }, idleSeconds: nil, indexObserver: indexObserver
     ) { (id) throws(StorageError) in open[id] }
     service = FirestoreService(
-      databases: registry, defaultAccess: defaultAccess, rules: rules, requiresIndexes: requiresIndexes)
+      databases: databases, mode: mode, rules: rules, requiresIndexes: requiresIndexes)
     if let text { rules.set(try Ruleset(compiling: text), forDatabase: nil) }
   }
 
   /// The database, for what no method of the service shows.
-  var database: DocumentDatabase { get throws { try #require(try service.databases.database(id)) } }
+  var database: DocumentDatabase { get throws { try #require(try databases.database(id)) } }
 
   // MARK: Calls
 
@@ -135,10 +136,17 @@ struct ServiceFixture: Sendable {
     }
   }
 
+  func clear(as caller: Caller = admin) throws {
+    let result: Result<Void, Status> = try wait { done in
+      try service.clear(id, as: service.administrator(caller), completion: done)
+    }
+    try result.get()
+  }
+
   /// Removes history and log entries that are older than they are kept.
   func trim() throws {
     for _ in 0..<3 {
-      service.databases.maintain()
+      databases.maintain()
       try commit()
     }
   }

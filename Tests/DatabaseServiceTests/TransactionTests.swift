@@ -3,6 +3,7 @@ import DocumentModel
 import DocumentStore
 import TestSupport
 import Testing
+import WireFormat
 
 /// Transactions of clients. The queries that conflict with a commit are in `QueryConflictTests`.
 @Suite struct TransactionTests {
@@ -83,7 +84,7 @@ import Testing
   }
 
   @Test func withoutAccessNoTransactionBegins() throws {
-    let fixture = try ServiceFixture(defaultAccess: .nobody)
+    let fixture = try ServiceFixture(mode: .production)
     fixture.expectDenied(to: [ServiceFixture.ann, ServiceFixture.stranger]) { _ = try fixture.begin(as: $0) }
     let transaction = try fixture.begin()
     fixture.expectDenied(to: [ServiceFixture.ann, ServiceFixture.stranger]) {

@@ -4,6 +4,7 @@ import DocumentModel
 import DocumentStore
 import TestSupport
 import Testing
+import WireFormat
 
 /// The Write stream without a connection: order, failures, limits.
 @Suite struct WriteStreamTests {

@@ -140,6 +140,34 @@ import Testing
     #expect(end.statusMessage.contains("is no longer valid"), "\(end.statusMessage)")
   }
 
+  @Test(arguments: [true, false]) func openStreamsOfAdministratorsEndWithTheirKeys(isSelfSigned: Bool) throws {
+    let server = try Server()
+    let keys = server.accounts.serviceKeys
+    let program = try ServiceProgram(try #require(MapValue(json: try keys.create(name: "backend", url: "http://x"))))
+    let audience = isSelfSigned ? "https://firestore.googleapis.com/" : "https://oauth2.googleapis.com/token"
+    let signed = try program.sign([("aud", .string(audience))], at: server.accounts.nowSeconds)
+    let token = isSelfSigned ? signed : try keys.accessToken(for: Array(signed.utf8), at: [])
+    func write() throws {
+      let admin = [("Authorization", "Bearer \(keys.localAccessToken())")]
+      #expect(try server.server.call("PATCH", "/users/ann", "{}", headers: admin).status == 200)
+    }
+    try write()
+    let grpc = try GRPCConnection(port: server.server.port)
+    let stream = grpc.open("Listen", headers: [("authorization", "Bearer \(token)")])
+    grpc.send(GRPCListenTests.documents(2, "users/ann"), on: stream)
+    for _ in 0..<2 { _ = try #require(try grpc.next(on: stream)) }
+    // Neither the token's expiry nor a change of another account ends the stream.
+    server.time.advance(seconds: 7200)
+    try server.accounts.userStates.set(UserState(isDisabled: true), of: "bob")
+    try write()
+    for _ in 0..<2 { _ = try #require(try grpc.next(on: stream)) }
+    #expect(try keys.revoke("backend"))
+    try write()
+    let end = try grpc.end(of: stream)
+    #expect(end.status == 16, "\(end.statusMessage)")
+    #expect(end.statusMessage.contains("is no longer valid"), "\(end.statusMessage)")
+  }
+
   @Test func cachedTokensEndWithTheirKeys() throws {
     let (server, cloud, other) = (try Server(), try Server(), try Server())
     let issuer = TrustedIssuer(issuer: "https://securetoken.google.com/elsewhere", audience: "elsewhere")

@@ -5,7 +5,8 @@ import TestSupport
 import Testing
 import WireFormat
 
-@testable import Gateway
+@testable import FirestoreAPI
+@testable import GatewayCore
 @testable import Transport
 
 /// Feeds over real sockets, with events that the tests produce.
@@ -55,7 +56,7 @@ import WireFormat
 
     var isAdmitted: Bool { source.state.value.isAdmitted }
 
-    func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> ChangeFeedProgress {
+    func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> BodyProgress {
       let state = source.state.value
       let (texts, failure, isEndless, isEnded) = (state.texts, state.failure, state.isEndless, state.isEnded)
       while sent < texts.count || isEndless {
@@ -68,7 +69,7 @@ import WireFormat
         }
       }
       if let failure { throw failure }
-      if isEnded { return .ended }
+      if isEnded { return .finished }
       source.state.update { $0.wakes[number] = wake }
       return .waiting
     }
@@ -102,7 +103,7 @@ import WireFormat
       configuration.port = 0
       configuration.loops = loops
       configuration.clock = clock
-      configuration.errorBody = HTTPGateway.errorBody
+      configuration.errorBody = ErrorJSON.body
       server = try HTTPServer(configuration: configuration, handler: Handler(source))
       port = UInt16(try server.start().port)
     }

@@ -6,7 +6,8 @@ import TestSupport
 import Testing
 import WireFormat
 
-@testable import Gateway
+@testable import FirestoreAPI
+@testable import GatewayCore
 @testable import Transport
 
 /// Deadlines and cancellation over a connection, for work that would never end by itself.
@@ -23,8 +24,8 @@ import WireFormat
 
     deinit { onEnd() }
 
-    func produce(_ emit: (ResponseMessage) throws -> Bool) throws -> Bool {
-      while !isSilent, try emit(ResponseMessage(readTime: Timestamp(uncheckedMicroseconds: 1))) {}
+    func produce(_ emit: (RunQueryResponse) throws -> Bool) throws -> Bool {
+      while !isSilent, try emit(RunQueryResponse(readTime: Timestamp(uncheckedMicroseconds: 1))) {}
       return false
     }
   }
@@ -39,14 +40,14 @@ import WireFormat
     private let forgotten = Mutex<[LoopBound<GRPCCall>]>([])
 
     func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
-      let call = GRPCCall(exchange, GRPCRequestHead(request))
+      let call = GRPCCall(exchange, GRPCRequestHead(request), .user(nil))
       let over = over
       switch String(decoding: request.target, as: UTF8.self) {
       case "/messages", "/silence":
         let producer = Endless(isSilent: request.target.elementsEqual("/silence".utf8)) { over.update { $0 += 1 } }
         do {
           guard let database = DatabaseID(project: "p") else { return }
-          try call.send(producer, .query, mask: nil, in: database)
+          try call.send(producer, in: database)
         } catch { call.fail(error) }
       case "/slices":
         let work = Endless(isSilent: true) { over.update { $0 += 1 } }
@@ -54,7 +55,7 @@ import WireFormat
       case "/never":
         exchange.onClose { over.update { $0 += 1 } }
         forgotten.withLock { $0.append(call.bound) }
-      default: call.sendEmpty()
+      default: call.send(EmptyMessage())
       }
       call.watchDeadline()
       arrived.update { $0 += 1 }

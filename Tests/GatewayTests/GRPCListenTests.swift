@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 import WireFormat
 
-@testable import Gateway
+@testable import FirestoreAPI
+@testable import GatewayCore
 
 /// Listen over a connection: the events of targets, with many and slow clients.
 @Suite struct GRPCListenTests {

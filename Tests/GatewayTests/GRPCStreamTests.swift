@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 import WireFormat
 
-@testable import Gateway
+@testable import FirestoreAPI
+@testable import GatewayCore
 
 /// Bidirectional calls over a connection: Write, and the behavior that Listen shares with it.
 @Suite struct GRPCStreamTests {

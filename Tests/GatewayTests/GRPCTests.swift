@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 import WireFormat
 
-@testable import Gateway
+@testable import FirestoreAPI
+@testable import GatewayCore
 
 /// The gRPC API over a connection: calls, statuses, compression and limits.
 @Suite struct GRPCTests {

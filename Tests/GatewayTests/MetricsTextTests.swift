@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Gateway
+@testable import OperationsAPI
 
 /// The text format of Prometheus, byte by byte.
 @Suite struct MetricsTextTests {

@@ -5,6 +5,7 @@ import Foundation
 import HearthServer
 import TestSupport
 import Testing
+import WireFormat
 
 /// Queries without an index are rejected as in production if indexes are required, and the server suggests an index
 /// file for the queries it has seen.

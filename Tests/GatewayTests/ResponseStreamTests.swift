@@ -3,7 +3,8 @@ import DocumentModel
 import Testing
 import WireFormat
 
-@testable import Gateway
+@testable import FirestoreAPI
+@testable import GatewayCore
 @testable import Transport
 
 /// Streamed responses without a connection: slices, ends, failures and deadlines, for gRPC and REST.
@@ -18,10 +19,10 @@ import WireFormat
       self.failure = failure
     }
 
-    func produce(_ emit: (ResponseMessage) throws -> Bool) throws -> Bool {
+    func produce(_ emit: (RunQueryResponse) throws -> Bool) throws -> Bool {
       while left > 0 {
         left -= 1
-        guard try emit(ResponseMessage(readTime: Timestamp(uncheckedMicroseconds: 1))) else { return false }
+        guard try emit(RunQueryResponse(readTime: Timestamp(uncheckedMicroseconds: 1))) else { return false }
       }
       if let failure { throw failure }
       return true
@@ -31,15 +32,12 @@ import WireFormat
   private static func database() throws -> DatabaseID { try #require(DatabaseID(project: "p")) }
 
   private static func grpc(_ producer: Producer) throws -> ResponseStream<Producer, ProtobufResponseEncoder> {
-    let database = try database()
-    return ResponseStream(
-      producer, ProtobufResponseEncoder(.query, database: database, mask: nil, GRPCCompression(exchange: nil)),
-      database: database)
+    ResponseStream(
+      producer, ProtobufResponseEncoder(GRPCCompression(exchange: nil)), database: try database())
   }
 
   private static func json(_ producer: Producer) throws -> ResponseStream<Producer, JSONResponseEncoder> {
-    let database = try database()
-    return ResponseStream(producer, JSONResponseEncoder(.compact, database: database, mask: nil), database: database)
+    ResponseStream(producer, JSONResponseEncoder(.compact), database: try database())
   }
 
   private static func rest(of stream: some BodySource) -> [UInt8] {

@@ -40,7 +40,7 @@ import Testing
       time.now = try #require(Timestamp(rfc3339: text.utf8)).microseconds
       // Each case has its own database, so that no case sees another's writes.
       let id = try #require(DatabaseID(project: "case-\(index)"))
-      _ = try server.server.service.database(id).load(ImportFiles([tree], database: id))
+      _ = try server.server.registry.database(id)?.load(ImportFiles([tree], database: id))
       let reply = try RulesCase(item, in: id).send(to: server)
       let isDenied = reply.status == 403
       #expect(

@@ -285,9 +285,9 @@ import WireFormat
       #expect(try server.call("POST", call, body.dropLast() + ", " + opening + "}").status == 403)
     }
     let id = try #require(DatabaseID(project: "p"))
-    #expect(try server.server.service.database(id).transactions.count == 0)
+    #expect(try server.server.registry.database(id)?.transactions.count == 0)
     _ = try server.call("POST", ":beginTransaction", "{}")
-    #expect(try server.server.service.database(id).transactions.count == 1)
+    #expect(try server.server.registry.database(id)?.transactions.count == 1)
   }
 
   // MARK: gRPC

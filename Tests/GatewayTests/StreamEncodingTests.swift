@@ -4,7 +4,8 @@ import Testing
 import Watch
 import WireFormat
 
-@testable import Gateway
+@testable import FirestoreAPI
+@testable import GatewayCore
 
 /// The messages of streams in JSON and protobuf, compared with those of Google's Python client.
 @Suite struct StreamEncodingTests {
@@ -37,12 +38,18 @@ import WireFormat
       #"{"targetChange":{"resumeToken":"AQL/","readTime":"2025-03-27T14:30:00.123456Z"}}"#
     ),
     (
-      "1a680a5e0a3170726f6a656374732f702f6461746162617365732f2864656661756c74292f646f63756d656e74732f6974656d73"
-        + "2fc3a9120f0a0161120a8a0107c3a9f09f98800a1a0b08e8c195bf06108094ef3a220b08e8c195bf06108094ef3a2a0302ac0232"
-        + "0104",
+      "1a640a5e0a3170726f6a656374732f702f6461746162617365732f2864656661756c74292f646f63756d656e74732f6974656d73"
+        + "2fc3a9120f0a0161120a8a0107c3a9f09f98800a1a0b08e8c195bf06108094ef3a220b08e8c195bf06108094ef3a2a02ac02",
       #"{"documentChange":{"document":{"name":"projects/p/databases/(default)/documents/items/\u00e9","field"#
         + #"s":{"a":{"stringValue":"\u00e9\ud83d\ude00\n"}},"createTime":"2025-03-27T14:30:00.123456Z","updateTi"#
-        + #"me":"2025-03-27T14:30:00.123456Z"},"targetIds":[2,300],"removedTargetIds":[4]}}"#
+        + #"me":"2025-03-27T14:30:00.123456Z"},"targetIds":[300]}}"#
+    ),
+    (
+      "1a630a5e0a3170726f6a656374732f702f6461746162617365732f2864656661756c74292f646f63756d656e74732f6974656d73"
+        + "2fc3a9120f0a0161120a8a0107c3a9f09f98800a1a0b08e8c195bf06108094ef3a220b08e8c195bf06108094ef3a320104",
+      #"{"documentChange":{"document":{"name":"projects/p/databases/(default)/documents/items/\u00e9","field"#
+        + #"s":{"a":{"stringValue":"\u00e9\ud83d\ude00\n"}},"createTime":"2025-03-27T14:30:00.123456Z","updateTi"#
+        + #"me":"2025-03-27T14:30:00.123456Z"},"removedTargetIds":[4]}}"#
     ),
     (
       "22420a3070726f6a656374732f702f6461746162617365732f2864656661756c74292f646f63756d656e74732f6974656d732f78"
@@ -51,10 +58,10 @@ import WireFormat
         + #"-27T14:30:00.123456Z","removedTargetIds":[1]}}"#
     ),
     (
-      "32430a3070726f6a656374732f702f6461746162617365732f2864656661756c74292f646f63756d656e74732f6974656d732f78"
-        + "12020103220b08e8c195bf06108094ef3a",
+      "32420a3070726f6a656374732f702f6461746162617365732f2864656661756c74292f646f63756d656e74732f6974656d732f78"
+        + "120103220b08e8c195bf06108094ef3a",
       #"{"documentRemove":{"document":"projects/p/databases/(default)/documents/items/x","removedTargetIds":"#
-        + #"[1,3],"readTime":"2025-03-27T14:30:00.123456Z"}}"#
+        + #"[3],"readTime":"2025-03-27T14:30:00.123456Z"}}"#
     ),
     (
       "0a03393538120130",
@@ -77,14 +84,18 @@ import WireFormat
       updateVersion: time.microseconds)
   }
 
-  private static func events() throws -> [ListenEvent] {
+  private static func events() throws -> [WatchEvent] {
     let key = try #require(DocumentKey(try ResourcePath("items/x")))
     let token: [UInt8] = [1, 2, 255]
+    let document = try document()
+    func change(_ key: DocumentKey, _ change: DocumentChange<DocumentState>, _ target: Int32) -> WatchEvent {
+      .document(key, change, target: target, readTime: time)
+    }
     return [
-      .targetAdded(2), .targetRemoved(4, cause: Status(.permissionDenied, "no é")), .targetRemoved(4, cause: nil),
-      .targetReset(300), .targetCurrent(2, token: token, readTime: time), .snapshot(token: token, readTime: time),
-      .changed(try document(), targets: [2, 300], removedTargets: [4]),
-      .deleted(key, readTime: time, removedTargets: [1]), .removed(key, readTime: time, removedTargets: [1, 3]),
+      .add(2), .remove(4, cause: Status(.permissionDenied, "no é")), .remove(4, cause: nil), .reset(300),
+      .current(2, token: token, readTime: time), .noChange(token: token, readTime: time),
+      change(document.key, .modified(.shared(document)), 300), change(document.key, .removed(.shared(document)), 4),
+      change(key, .deleted, 1), change(key, .removed(nil), 3),
     ]
   }
 
@@ -148,7 +159,8 @@ import WireFormat
     let document = try Self.document()
     var out = Array("before".utf8)
     for target: Int32 in [2, 4] {
-      try encoder.append(.changed(document, targets: [target], removedTargets: []), to: &out)
+      try encoder.append(
+        .document(document.key, .modified(.shared(document)), target: target, readTime: Self.time), to: &out)
     }
     let text = String(decoding: out, as: UTF8.self)
     #expect(text.hasPrefix(#"before{"documentChange":{"document":{"name":"#))
@@ -166,7 +178,8 @@ import WireFormat
       key, EncodedFields(canonical: [0x12, 0x7F, 1]), createVersion: 1, updateVersion: 1)
     var out = Array("before".utf8)
     #expect(throws: WireError.self) {
-      try StreamJSONEncoder(try Self.database()).append(.changed(damaged, targets: [1], removedTargets: []), to: &out)
+      try StreamJSONEncoder(try Self.database()).append(
+        .document(key, .modified(.shared(damaged)), target: 1, readTime: Self.time), to: &out)
     }
     #expect(out == Array("before".utf8))
   }

@@ -113,9 +113,17 @@ import WireFormat
     let token = try #require(client.tokens.last)
     #expect(throws: Status.self) { try Client(service, since: [1, 2, 3]) }
     #expect(code { _ = try Client(service, since: ResumeToken(incarnation: 7, version: 7).bytes) } == .outOfRange)
-    try wait { done in try service.service.clear(service.id, as: .admin) { done($0) } }.get()
+    try wait { done in try service.service.clear(service.id) { done($0) } }.get()
     #expect(code { _ = try Client(service, since: token) } == .outOfRange)
     #expect(code { try client.pull() } == .outOfRange)
+  }
+
+  @Test func aRevokedKeyEndsTheFeed() throws {
+    let revocationCheck = SteppedRevocationCheck()
+    let client = try Client(service, as: .administrator(revocationCheck: revocationCheck))
+    try client.pull()
+    revocationCheck.object("its key is revoked")
+    #expect(code { try client.pull() } == .unauthenticated)
   }
 
   @Test func aTrimmedTokenIsRefused() throws {

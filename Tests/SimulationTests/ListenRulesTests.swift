@@ -31,7 +31,7 @@ import Watch
 
   init() throws {
     service = try SimulatedService()
-    service.service.rules.set(try Ruleset(compiling: Self.rules), forDatabase: nil)
+    service.rules.set(try Ruleset(compiling: Self.rules), forDatabase: nil)
     try service.commit([
       .set("notes/a", ("owner", "ann")), .set("notes/b", ("owner", "ben")), .set("rooms/r/members/ann"),
       .set("rooms/r/messages/m", ("text", "hello")), .set("trial/t"), .set("open/o"),
@@ -55,14 +55,14 @@ import Watch
   }
 
   @Test func withoutRulesTargetsAreRefusedAndTheStreamContinues() throws {
-    let locked = try SimulatedService(defaultAccess: .nobody)
+    let locked = try SimulatedService(mode: .production)
     try locked.commit([.set("open/o")])
     let client = try ListeningClient(locked, as: .user(nil))
     for target: Int32 in [2, 4] {
       try client.add(target, .query(Query(collectionID: "open")))
       #expect(try events(client) == ["ADD \(target)", "REMOVE \(target) permissionDenied"])
     }
-    locked.service.rules.set(try Ruleset(compiling: Self.rules), forDatabase: nil)
+    locked.rules.set(try Ruleset(compiling: Self.rules), forDatabase: nil)
     try client.add(6, .query(Query(collectionID: "open")))
     #expect(try events(client) == ["ADD 6", "open/o +6", "CURRENT 6", "SNAPSHOT"])
   }
@@ -161,7 +161,7 @@ import Watch
     _ = try events(client)
     _ = client.wakes.take()
     let closed = Self.rules.replacing("match /open/{id} { allow read; }", with: "")
-    service.service.rules.set(try Ruleset(compiling: closed), forDatabase: nil)
+    service.rules.set(try Ruleset(compiling: closed), forDatabase: nil)
     service.settleWatchHubs()
     #expect(client.wakes.take())
     #expect(try events(client) == ["REMOVE 2 permissionDenied"])
@@ -194,6 +194,22 @@ import Watch
     revocationCheck.object("the token is revoked")
     try service.commit([.set("notes/a", ("owner", "ann"), ("n", 2))])
     #expect(throws: Status(.unauthenticated, "The token of this stream is no longer valid: the token is revoked.")) {
+      try client.settle()
+    }
+    #expect(client.takeEvents().isEmpty)
+  }
+
+  @Test func aRevokedKeyEndsTheStreamOfAnAdministrator() throws {
+    let revocationCheck = SteppedRevocationCheck()
+    let client = try ListeningClient(service, as: .administrator(revocationCheck: revocationCheck))
+    try client.add(2, .query(Query(collectionID: "notes")))
+    _ = try events(client)
+    service.time.advance(seconds: 7200)
+    try service.commit([.set("notes/a", ("owner", "ann"), ("n", 1))])
+    #expect(try !events(client).isEmpty)
+    revocationCheck.object("its key is revoked")
+    try service.commit([.set("notes/a", ("owner", "ann"), ("n", 2))])
+    #expect(throws: Status(.unauthenticated, "The token of this stream is no longer valid: its key is revoked.")) {
       try client.settle()
     }
     #expect(client.takeEvents().isEmpty)

@@ -67,7 +67,7 @@ private struct ListenSimulation {
       case 17:
         if random.chance(oneIn: 12) {
           story.append("clear")
-          try wait { done in try service.service.clear(service.id, as: .admin) { done($0) } }.get()
+          try wait { done in try service.service.clear(service.id) { done($0) } }.get()
         } else if random.chance(oneIn: 8) {
           story.append("trim")
           service.time.advance(seconds: 3700)

@@ -120,7 +120,7 @@ import Watch
     try client.settle()
     _ = client.takeEvents()
     let token = try #require(client.snapshot?.token)
-    try wait { done in try service.service.clear(service.id, as: .admin) { done($0) } }.get()
+    try wait { done in try service.service.clear(service.id) { done($0) } }.get()
     try expect("RESET 2", "CURRENT 2", "DELETE c/x 3", "SNAPSHOT")
     try client.add(4, Self.query(), from: token)
     try expect("ADD 4", "RESET 4", "CURRENT 4", "SNAPSHOT")
@@ -173,7 +173,7 @@ import Watch
   }
 
   @Test func tooManyTargetsAreRefused() throws {
-    for id in 1...Int32(ListenStream.targetsMax + 1) { try client.add(id, .documents([document("c/x").path])) }
+    for id in 1...Int32(WatchStream.targetsMax + 1) { try client.add(id, .documents([document("c/x").path])) }
     try client.settle()
     #expect(client.causes.values.map(\.code) == [.resourceExhausted])
   }
@@ -201,13 +201,17 @@ import Watch
     try client.add(2, Self.query(limit: 3, by: Order(field("a"), isDescending: true)))
     try client.add(4, .documents([document("c/x").path]))
     try client.settle()
-    let found = try wait { done in try service.service.listeners(as: .admin, completion: done) }
+    let found = try wait { done in
+      try service.service.listeners(as: service.service.administrator(.admin), completion: done)
+    }
     #expect(found.map(\.targets) == [["c order by a desc limit 3", "c/x"]])
     #expect(found.map(\.name) == ["admin"])
     #expect(found.map(\.lag) == [0])
     try service.commit([.set("c/x", ("a", 2))])
     service.settleWatchHubs()
-    let after = try wait { done in try service.service.listeners(as: .admin, completion: done) }
+    let after = try wait { done in
+      try service.service.listeners(as: service.service.administrator(.admin), completion: done)
+    }
     #expect(after.allSatisfy { $0.lag > 0 && $0.queuedBytes > 0 })
   }
 
@@ -247,7 +251,7 @@ import Watch
     let registry = DatabaseRegistry(clock: Clock { time.now }, idleSeconds: 10) { (_) throws(StorageError) in
       try LMDBStore.open(.inMemory(mapBytes: 1 << 24))
     }
-    let service = FirestoreService(databases: registry, defaultAccess: .everybody)
+    let service = FirestoreService(databases: registry, mode: .emulator)
     let stream = try ListenStream(service, in: self.service.id, as: .admin) {}
     time.advance(seconds: 100)
     registry.maintain()

@@ -82,46 +82,46 @@ final class ListeningClient {
     return events
   }
 
-  private func take(_ event: ListenEvent) throws {
+  private func take(_ event: WatchEvent) throws {
     switch event {
-    case .targetAdded(let id):
+    case .add(let id):
       events.append("ADD \(id)")
       states[id] = State(documents: known.removeValue(forKey: id) ?? [:])
-    case .targetRemoved(let id, let cause):
+    case .remove(let id, let cause):
+      let cause = cause.map { Status($0, database: service.id) }
       events.append("REMOVE \(id)" + (cause.map { " \($0.code)" } ?? ""))
       if let cause { causes[id] = cause }
       states[id] = nil
-    case .targetReset(let id):
+    case .reset(let id):
       events.append("RESET \(id)")
       states[id] = State()
-    case .targetCurrent(let id, _, _):
+    case .current(let id, _, _):
       events.append("CURRENT \(id)")
       states[id]?.isCurrent = true
-    case .snapshot(let token, let readTime):
+    case .noChange(let token, let readTime):
       events.append("SNAPSHOT")
       if let last = snapshot?.version, last > readTime.microseconds { throw Difference("a snapshot in the past") }
       snapshot = (readTime.microseconds, token)
       atSnapshot = states
       try onSnapshot(self)
-    case .found(let key, let document, let targets): change(key, document.updateVersion, targets, [])
-    case .changed(let document, let targets, let removed):
-      fields["\(document.key)"] = document.fields
-      change(document.key, document.updateVersion, targets, removed)
-    case .deleted(let key, _, let removed): leave("DELETE", key, removed)
-    case .removed(let key, _, let removed): leave("LEAVE", key, removed)
+    case .document(let key, let change, let id, _):
+      if case .modified(.shared(let document)) = change { fields["\(key)"] = document.fields }
+      if case .removed(.shared(let document)?) = change { fields["\(key)"] = document.fields }
+      take(key, change, id)
     }
   }
 
-  private func change(_ key: DocumentKey, _ version: Int64, _ targets: [Int32], _ removed: [Int32]) {
-    let text = { (ids: [Int32], sign: String) in ids.map { sign + String($0) }.joined(separator: ",") }
-    events.append("\(key) \(text(targets, "+"))\(text(removed, "-"))")
-    for id in targets { states[id]?.documents[key.path] = version }
-    for id in removed { states[id]?.documents[key.path] = nil }
-  }
-
-  private func leave(_ verb: String, _ key: DocumentKey, _ targets: [Int32]) {
-    events.append("\(verb) \(key) \(targets.map(String.init).joined(separator: ","))")
-    for id in targets { states[id]?.documents[key.path] = nil }
+  private func take(_ key: DocumentKey, _ change: DocumentChange<DocumentState>, _ id: Int32) {
+    switch change {
+    case .modified(let document):
+      events.append("\(key) +\(id)")
+      states[id]?.documents[key.path] = document.updateVersion
+      return
+    case .removed(_?): events.append("\(key) -\(id)")
+    case .deleted: events.append("DELETE \(key) \(id)")
+    case .removed(nil): events.append("LEAVE \(key) \(id)")
+    }
+    states[id]?.documents[key.path] = nil
   }
 }
 
@@ -132,7 +132,7 @@ extension SimulatedService {
   /// Trims expired history and log entries.
   func trim() throws {
     for _ in 0..<3 {
-      service.databases.maintain()
+      databases.maintain()
       // An empty commit completes after the trimming queued before it.
       try commit([])
     }

@@ -3,6 +3,7 @@ import DocumentModel
 import DocumentStore
 import TestSupport
 import Testing
+import WireFormat
 
 /// The changes that conflict with a query of a transaction: those that change its result, and no others.
 @Suite struct QueryConflictTests {

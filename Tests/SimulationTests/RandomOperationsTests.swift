@@ -85,7 +85,7 @@ private struct Simulation {
     let registry = DatabaseRegistry(clock: Clock { time.now }, idleSeconds: nil, indexes: { _ in indexes }) {
       (_) throws(StorageError) in try open()
     }
-    return (registry, FirestoreService(databases: registry, defaultAccess: .everybody))
+    return (registry, FirestoreService(databases: registry, mode: .emulator))
   }
 
   mutating func step() throws {
@@ -289,7 +289,7 @@ private struct Simulation {
 
   private mutating func clear() throws {
     doing = "clear"
-    let result: Result<Void, Status> = try wait { done in try service.clear(id, as: .admin, completion: done) }
+    let result: Result<Void, Status> = try wait { done in try service.clear(id, completion: done) }
     try result.get()
     let over = twin.transactions
     twin = Twin(created: try meta(.created))
@@ -483,8 +483,11 @@ private struct Simulation {
     let size = random.pick([0, 1, 2])
     var (found, token): ([String], [UInt8]) = ([], [])
     repeat {
-      let page = try service.listCollectionIds(
-        below: parent, in: id, as: .admin, pageSize: size, pageToken: token, consistency: consistency)
+      var request = ListCollectionIdsRequest(below: parent)
+      request.pageSize = size
+      request.pageToken = token
+      request.consistency = consistency
+      let page = try service.listCollectionIds(request, in: id, as: .admin)
       found += page.ids
       token = page.nextPageToken
     } while !token.isEmpty

@@ -5,6 +5,7 @@ import KeyValue
 import LMDBEngine
 import QueryEngine
 import TestSupport
+import WireFormat
 
 /// A service with one in-memory database, a clock controlled by the test, and synchronous calls.
 ///
@@ -18,17 +19,19 @@ struct SimulatedService: Sendable {
   }
 
   let time = SteppedTime()
+  let databases: DatabaseRegistry
+  let rules = RulesRegistry()
   let service: FirestoreService
   let id: DatabaseID
 
-  init(defaultAccess: FirestoreService.DefaultAccess = .everybody) throws {
+  init(mode: ServerMode = .emulator) throws {
     guard let id = DatabaseID(project: "p") else { throw Difference("no id") }
     self.id = id
     let store = try LMDBStore.open(.inMemory(mapBytes: 1 << 30))
-    let registry = DatabaseRegistry(clock: Clock { [time] in time.now }, idleSeconds: nil) { (_) throws(StorageError) in
+    databases = DatabaseRegistry(clock: Clock { [time] in time.now }, idleSeconds: nil) { (_) throws(StorageError) in
       store
     }
-    service = FirestoreService(databases: registry, defaultAccess: defaultAccess)
+    service = FirestoreService(databases: databases, mode: mode, rules: rules)
   }
 
   func result(of writes: [Write], transaction: TransactionID?) throws -> Result<CommitOutcome, Status> {
@@ -45,7 +48,8 @@ struct SimulatedService: Sendable {
   }
 
   func lastVersion() throws -> Int64 {
-    try service.database(id).read { try $0.lastVersion() }
+    let database = try databases.database(id)
+    return try database?.read { try $0.lastVersion() } ?? 0
   }
 
   func results(of query: Query, _ consistency: ConsistencySelector, countMax: Int = .max) throws -> [Row] {
@@ -77,6 +81,11 @@ struct SimulatedService: Sendable {
 }
 
 extension FirestoreService {
+  /// Deletes all data of a database.
+  func clear(_ id: DatabaseID, completion: @escaping @Sendable (Result<Void, Status>) -> Void) throws {
+    try clear(id, as: administrator(.admin), completion: completion)
+  }
+
   /// Runs all slices of an aggregation.
   func numbers(_ request: RunAggregationQueryRequest, in id: DatabaseID) throws -> AggregationOutcome {
     let cursor = try runAggregationQuery(request, in: id, as: .admin)

@@ -8,15 +8,17 @@ import Testing
       "CCrypto", "CEpoll", "CHTTPParser", "CLMDB", "CNGHTTP2", "COpenSSL", "CRE2", "CSimdjson", "CSodium", "CTimex",
       "CUV", "CXCrypt", "CXXHash", "CZlib",
     ],
-    ["Basics"],
+    ["Basics", "Digests"],
     ["DocumentModel", "KeyValue", "Transport"],
     ["LMDBEngine", "WireFormat"],
     ["Accounts", "Files", "FixtureTree", "HearthClient", "KeyEncoding", "RulesEngine"],
-    ["Matching"],
+    ["IdentityService", "Matching"],
     ["DocumentStore", "RulesTesting"],
     ["QueryEngine"],
     ["Watch"],
     ["DatabaseService"],
+    ["GatewayCore"],
+    ["FirestoreAPI", "IdentityAPI", "OperationsAPI", "StorageAPI"],
     ["Gateway"],
     ["HearthServer"],
     ["HearthTesting", "TestSupport"],
@@ -30,8 +32,18 @@ import Testing
     // The server chooses the storage engine; other modules use the protocols of KeyValue. The command line checks and
     // copies database files without a server.
     "LMDBEngine": ["HearthServer", "HearthCLI", "Benchmarks"],
+    // Handlers of the API read documents only through the service, which authorizes each read.
+    "DocumentStore": ["QueryEngine", "Watch", "DatabaseService", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers"],
+    "QueryEngine": ["Watch", "DatabaseService"],
+    "KeyValue": [
+      "LMDBEngine", "DocumentStore", "QueryEngine", "Watch", "DatabaseService", "Accounts", "Files", "HearthServer",
+      "HearthCLI", "Benchmarks",
+    ],
     // Only the server and tools that measure or fuzz it use sockets.
-    "Transport": ["Gateway", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers"],
+    "Transport": [
+      "GatewayCore", "FirestoreAPI", "IdentityAPI", "OperationsAPI", "StorageAPI", "Gateway", "HearthServer", "HearthCLI", "Benchmarks",
+      "Fuzzers",
+    ],
     // Each C library has one Swift module that wraps it.
     "CHTTPParser": ["Transport"], "CLMDB": ["LMDBEngine"], "CNGHTTP2": ["Transport", "TestSupport"],
     "COpenSSL": ["Transport"],
@@ -41,8 +53,8 @@ import Testing
     // `hearth doctor` asks the kernel whether the clock is synchronized.
     "CTimex": ["HearthCLI"],
     "CXXHash": ["DocumentStore"], "CSodium": ["Accounts"], "CXCrypt": ["Accounts"],
-    // Checksums of files come from libcrypto and zlib too.
-    "CCrypto": ["Accounts", "Files"], "CZlib": ["Transport", "Files"],
+    // All checksums come from Digests. Accounts needs libcrypto's keys and password hashes, Transport zlib's gzip.
+    "CCrypto": ["Accounts", "Digests"], "CZlib": ["Transport", "Digests"],
     // Other modules reach the handlers of the API through the server.
     "Gateway": ["HearthServer"],
     "TestSupport": ["Benchmarks", "Fuzzers"],

@@ -196,18 +196,18 @@ import Testing
   }
 
   @Test func decodesTransactionOptions() throws {
-    func options(_ text: String) throws(WireError) -> TransactionOptions {
-      try decoding(text) { (decoder, root) throws(WireError) in try decoder.transactionOptions(root) }
+    func options(_ text: String) throws(WireError) -> TransactionMode? {
+      try decoding(text) { (decoder, root) throws(WireError) in try decoder.decode(root, TransactionOptions()) }
     }
-    #expect(try options("{}").mode == nil)
-    #expect(try options(#"{"readOnly":{}}"#).mode == .readOnly(readTime: nil))
+    #expect(try options("{}") == nil)
+    #expect(try options(#"{"readOnly":{}}"#) == .readOnly(nil))
     #expect(
-      try options(#"{"read_only":{"readTime":"1970-01-01T00:00:01Z"}}"#).mode
-        == .readOnly(readTime: Timestamp(uncheckedMicroseconds: 1_000_000)))
+      try options(#"{"read_only":{"readTime":"1970-01-01T00:00:01Z"}}"#)
+        == .readOnly(Timestamp(uncheckedMicroseconds: 1_000_000)))
     #expect(
-      try options(#"{"readWrite":{"retryTransaction":"AQI","concurrencyMode":"OPTIMISTIC"}}"#).mode
-        == .readWrite(retryTransaction: [1, 2]))
-    #expect(try options(#"{"readWrite":{}}"#).mode == .readWrite(retryTransaction: []))
+      try options(#"{"readWrite":{"retryTransaction":"AQI","concurrencyMode":"OPTIMISTIC"}}"#)
+        == .readWrite(retrying: TransactionID(bytes: [1, 2])))
+    #expect(try options(#"{"readWrite":{}}"#) == .readWrite(retrying: nil))
     #expect(throws: WireError.self) { try options(#"{"readWrite":{},"readOnly":{}}"#) }
     #expect(throws: WireError.self) { try options(#"{"readOnly":{"retryTransaction":"AQI"}}"#) }
     #expect(throws: WireError.model(.timestampNotAligned)) {

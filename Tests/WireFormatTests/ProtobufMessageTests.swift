@@ -17,12 +17,12 @@ import Testing
         { (d, j) throws(WireError) in try d.query(j, below: .root) })
     case .aggregation:
       try compare(
-        row, { (d, m) throws(WireError) in Aggregates(try d.aggregationQuery(m, below: .root)) },
-        { (d, j) throws(WireError) in Aggregates(try d.aggregationQuery(j, below: .root)) })
+        row, { (d, m) throws(WireError) in Aggregates(try d.decode(m, AggregationQueryMembers(below: .root))) },
+        { (d, j) throws(WireError) in Aggregates(try d.decode(j, AggregationQueryMembers(below: .root))) })
     case .options:
       try compare(
-        row, { (d, m) throws(WireError) in try d.transactionOptions(m) },
-        { (d, j) throws(WireError) in try d.transactionOptions(j) })
+        row, { (d, m) throws(WireError) in try d.decode(m, TransactionOptions()) },
+        { (d, j) throws(WireError) in try d.decode(j, TransactionOptions()) })
     }
   }
 
@@ -126,17 +126,22 @@ import Testing
     DocumentProtobuf.append(code: 5, message: "No document to update: x", to: &bytes)
     #expect(bytes == Self.bytes("080512184e6f20646f63756d656e7420746f207570646174653a2078"))
     bytes = []
-    DocumentProtobuf.append([("a", .integer(3)), ("b", .double(4)), ("c", .null)], to: &bytes)
-    #expect(bytes == Self.bytes("12070a016112021003120e0a0162120919000000000000104012070a016312025800"))
+    let values: [(alias: String, value: Value)] = [("a", .integer(3)), ("b", .double(4)), ("c", .null)]
+    try RunAggregationQueryResponse(values, transaction: nil, readTime: whole, explainMetrics: nil)
+      .appendProtobuf(to: &bytes)
+    #expect(
+      bytes
+        == Self.bytes(
+          "0a2212070a016112021003120e0a0162120919000000000000104012070a0163120258001a0608e8c195bf06"))
   }
 
-  @Test func encodesExplanations() {
+  @Test func encodesExplanations() throws {
     let metrics = ExplainMetrics(
       indexesUsed: [.init(scope: "Collection", properties: "(a ASC, __name__ ASC)")], plan: "scan",
       execution: .init(
         results: 3, microseconds: 1_000_123, readOperations: 4, documentsScanned: 5, indexEntriesScanned: 6))
     var bytes: [UInt8] = []
-    DocumentProtobuf.append(metrics, to: &bytes)
+    try metrics.appendProtobuf(to: &bytes)
     // The entries of a map have no order on the wire, so the bytes are compared without order.
     let expected = Self.bytes(
       "0a560a540a0e0a04706c616e12061a047363616e0a250a0a70726f7065727469657312171a152861204153432c205f5f6e616d655f5f204153"

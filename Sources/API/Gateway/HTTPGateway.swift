@@ -1,74 +1,49 @@
 package import Accounts
 package import DatabaseService
+import DocumentModel
+import FirestoreAPI
+package import GatewayCore
+import IdentityAPI
+package import IdentityService
+package import OperationsAPI
+package import StorageAPI
 package import Transport
 
-/// The entry point of HTTP requests. It selects a handler by the first part of the path.
-///
-/// - `/v1/…`: the REST API of `google.firestore.v1`, in `REST/`, and of `google.firestore.admin.v1`, in `Admin/`
-/// - `/emulator/v1/…`, `/hearth/v1/…`: control by test suites and tools, in `Emulator/`
-/// - `/v0/b/…`, `/storage/v1/…` and others: files, in `Files/`
-/// - content type `application/grpc`: the gRPC API of `google.firestore.v1`, in `GRPC/`
-/// - `/google.firestore.v1.Firestore/…/channel`: WebChannels of browsers, in `WebChannel/`
-/// - `/token`, the paths of published keys, `/hearth/v1/keys`: see ``KeysHandler``, in `Keys/`
-/// - `/v1/accounts:…`, `/v1/token` and others, also after the host names of their services: see
-///   ``IdentityHandler``, in `Accounts/`
-/// - `/healthz`, `/readyz`, `/metrics`: health and metrics, in `Operations/`
-/// - `/`: responds with `Ok`, the emulator's readiness probe
+/// The entry point of HTTP requests: the routes of all APIs, in the order in which they are tried.
 package final class HTTPGateway: RequestHandler {
   /// The limit of any request's body, in bytes. The handlers have smaller limits of their own. This one leaves room
   /// for the form of a channel, in which percent-encoding doubles or triples some bytes.
   package static let bodyBytesMax = 24 << 20
 
-  private let rest: RESTHandler
-  private let grpc: GRPCHandler
-  private let channels: WebChannelHandler
-  private let control: EmulatorHandler
-  private let keys: KeysHandler
-  private let identity: IdentityHandler
-  private let files: StorageHandler?
+  private let dispatcher: RequestDispatcher
   private let verifier: any TokenVerifier
-  let operations: OperationsHandler
-  private let authenticator: Authenticator
-  private let isOpen: Bool
+  private let files: StorageHandler?
+  /// Serves operators on a separate address, whose callers are all trusted.
+  package let operations: RequestDispatcher
 
   /// Creates a gateway for a service, its accounts and, if given, its files.
   ///
   /// - Parameter usesTLS: whether clients reach the server by `https`.
   package init(
-    _ service: FirestoreService, accounts: AccountStore, identity: IdentityToolkit, files: FilesService? = nil,
+    _ service: FirestoreService, accounts: AccountStore, identity: AccountsService, files: FilesService? = nil,
     usesTLS: Bool = false,
     operations: OperationsService
   ) {
-    verifier =
-      switch accounts.mode {
-      case .emulator: EmulatorTokens(accounts)
-      case .production: AccountTokens(accounts)
-      }
-    let authenticator = Authenticator(verifier: verifier)
-    self.authenticator = authenticator
-    isOpen = service.defaultAccess == .everybody
-    keys = KeysHandler(accounts, authenticator)
-    self.identity = IdentityHandler(identity, authenticator)
-    rest = RESTHandler(service, authenticator)
-    grpc = GRPCHandler(service, authenticator)
-    channels = WebChannelHandler(service, authenticator)
-    control = EmulatorHandler(service, authenticator, files: files?.store)
-    self.operations = OperationsHandler(
-      operations, metrics: MetricsReport(operations, service) { [channels] in channels.openChannels })
-    self.files = files.map {
-      StorageHandler($0, service, authenticator, keys: accounts.serviceKeys, usesTLS: usesTLS)
-    }
-  }
-
-  /// Splits a request target at the `?`.
-  static func split(
-    _ target: UnsafeRawBufferPointer
-  ) -> (path: UnsafeRawBufferPointer, query: UnsafeRawBufferPointer) {
-    let mark = target.firstIndex(of: UInt8(ascii: "?")) ?? target.count
-    return (
-      UnsafeRawBufferPointer(rebasing: target[..<mark]),
-      UnsafeRawBufferPointer(rebasing: target[min(mark + 1, target.count)...])
-    )
+    verifier = accounts.mode.acceptsUnsignedTokens ? EmulatorTokens(accounts) : AccountTokens(accounts)
+    let authenticator = Authenticator(verifier: verifier, isForEmulator: service.mode.admitsCallersWithoutRules)
+    let rest = RESTHandler(service, authenticator)
+    let channels = WebChannelHandler(service, authenticator)
+    let metrics = MetricsReport(operations, service) { channels.openChannels }
+    self.files = files.map { StorageHandler($0, service, authenticator, keys: accounts.serviceKeys, usesTLS: usesTLS) }
+    self.operations = RequestDispatcher(
+      OperationsHandler(operations, metrics: metrics, service, authenticator, trustsEveryone: true).endpoints)
+    dispatcher = RequestDispatcher(
+      ChangeFeedHandler(rest).endpoints + rest.endpoints + GRPCHandler(service, authenticator).endpoints
+        + channels.endpoints + AdminHandler(service, authenticator).endpoints
+        + EmulatorHandler(service, authenticator, files: files?.store).endpoints
+        + KeysHandler(accounts, authenticator).endpoints + IdentityHandler(identity, authenticator).endpoints
+        + OperationsHandler(operations, metrics: metrics, service, authenticator).endpoints
+        + RootHandler(authenticator).endpoints)
   }
 
   /// Returns the caller that a bearer token identifies, as for HTTP requests.
@@ -80,85 +55,23 @@ package final class HTTPGateway: RequestHandler {
 
   /// Handles a request. Responds at once or later, on the loop of the connection.
   package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
-    let responder = Responder(exchange, request)
-    guard request.method != .options else { return responder.sendPreflight(request) }
-    let (path, parameters) = Self.split(request.target)
-    if request.version == .http2, GRPCHandler.isGRPC(request) {
-      exchange.setKind(.grpc)
-      grpc.handle(path, request, exchange)
-    } else if let call = keys.call(path) {
-      exchange.setKind(.keys)
-      keys.handle(call, request, responder)
-    } else if let route = IdentityRoute.find(path) {
-      exchange.setKind(route.isSignIn ? .signIn : .accounts)
-      identity.handle(route, parameters, request, responder)
-    } else if let rest = path.dropping("/v1/") ?? path.dropping("/v1beta1/") {
-      exchange.setKind(.rest)
-      self.rest.handle(rest, parameters, request, responder)
-    } else if let rest = path.dropping("/emulator/v1/") {
-      exchange.setKind(.control)
-      control.handleEmulator(rest, request, responder)
-    } else if let rest = path.dropping("/hearth/v1/") {
-      exchange.setKind(.control)
-      control.handleHearth(rest, parameters, request, responder)
-    } else if let files, let (route, rest) = StorageHandler.route(path, parameters) {
+    let (path, parameters) = request.target.pathAndQuery
+    if request.method != .options, let files, let (route, rest) = StorageHandler.route(path, parameters) {
       exchange.setKind(.files)
-      files.handle(route, rest, parameters, request, exchange)
-    } else if let call = OperationsHandler.call(path) {
-      operations.handle(call, request, exchange, isTrusted: isAdmitted)
-    } else if path.elementsEqual("/".utf8), request.method == .get || request.method == .head {
-      exchange.setKind(.operations)
-      responder.sendText(200, "Ok\n")
-    } else if let rest = path.dropping("/google.firestore.v1.Firestore/") {
-      exchange.setKind(.channel)
-      if let method = WebChannelHandler.method(rest) { return channels.handle(method, parameters, request, responder) }
-      responder.sendText(415, "A gRPC call needs HTTP/2 and the content type application/grpc.\n")
-    } else {
-      responder.sendText(404, "Not Found\n")
+      return files.handle(route, rest, parameters, request, exchange)
     }
+    dispatcher.handle(request, exchange)
   }
 
-  /// Whether the caller is an administrator, or the server admits every caller.
-  private func isAdmitted(_ request: borrowing HTTPRequest) -> Bool {
-    guard let caller = try? authenticator.caller(of: request) else { return false }
-    if case .admin = caller { return true }
-    return isOpen
-  }
-
-  /// Opens the body of a file upload or of a bidirectional gRPC stream, which is read piece by piece.
+  /// Opens the body of a request whose route reads it piece by piece.
   package func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
-    let (path, parameters) = Self.split(request.target)
+    let (path, parameters) = request.target.pathAndQuery
     if let files, let (route, rest) = StorageHandler.route(path, parameters) {
       exchange.setKind(.files)
       let sink = files.openBody(route, rest, parameters, request, exchange)
       if sink != nil { exchange.setKind(.upload) }
       return sink
     }
-    guard request.version == .http2 else { return nil }
-    if GRPCHandler.isGRPC(request) { exchange.setKind(.grpc) }
-    return grpc.openBody(path, request, exchange)
-  }
-
-  /// Returns the body of an error that the transport reports, in the form of the API's errors.
-  package static func errorBody(httpStatus: Int, message: String) -> [UInt8] {
-    let code: Status.Code =
-      switch httpStatus {
-      case 413, 431, 429: .resourceExhausted
-      case 408: .deadlineExceeded
-      case 503: .unavailable
-      case 501: .unimplemented
-      case 500...: .internal
-      default: .invalidArgument
-      }
-    return ErrorJSON.encode(Status(code, message), httpStatus: httpStatus)
-  }
-}
-
-extension UnsafeRawBufferPointer {
-  /// The bytes after a prefix, or `nil` if the bytes do not begin with it.
-  func dropping(_ prefix: StaticString) -> UnsafeRawBufferPointer? {
-    guard count >= prefix.utf8CodeUnitCount else { return nil }
-    for index in 0..<prefix.utf8CodeUnitCount where self[index] != prefix.utf8Start[index] { return nil }
-    return UnsafeRawBufferPointer(rebasing: self[prefix.utf8CodeUnitCount...])
+    return dispatcher.openBody(of: request, exchange)
   }
 }

@@ -39,6 +39,9 @@ package enum ModelError: Error, Equatable, Sendable {
   case invalidVector(String)
   case invalidBSON(BSONType, String)
   case invalidRegexOption(String)
+  case documentNameSet
+  case queryNotStructured
+  case aggregationNotStructured
   case severalSelectors
   case emptyFilter
   case queryVectorNotVector
@@ -139,6 +142,12 @@ extension ModelError: CustomStringConvertible {
       "Invalid regex option in \"\(options)\"; the options are i, m, s, u and x."
     case .invalidVector(let reason):
       "Invalid vector value: \(reason)"
+    case .documentNameSet:
+      "document.name must not be set"
+    case .queryNotStructured:
+      "only structured queries are supported"
+    case .aggregationNotStructured:
+      "only structured aggregation queries are supported"
     case .severalSelectors:
       "StructuredQuery.from cannot have more than one collection selector."
     case .queryVectorNotVector:

@@ -57,6 +57,21 @@ package enum FieldOperator: Int, Sendable, CaseIterable {
   case `in` = 8
   case arrayContainsAny = 9
   case notIn = 10
+
+  /// The names in the API, by raw value. The first is that of no operator.
+  package static let wireNames: [StaticString] = [
+    "OPERATOR_UNSPECIFIED", "LESS_THAN", "LESS_THAN_OR_EQUAL", "GREATER_THAN", "GREATER_THAN_OR_EQUAL", "EQUAL",
+    "NOT_EQUAL", "ARRAY_CONTAINS", "IN", "ARRAY_CONTAINS_ANY", "NOT_IN",
+  ]
+  private static let symbols = [
+    "", "<", "<=", ">", ">=", "==", "!=", "contains", "in", "contains-any", "not-in",
+  ]
+
+  /// The name of the operator in the API.
+  package var wireName: String { Self.wireNames[rawValue].description }
+
+  /// The symbol of the operator in plans, logs and conditions of the command line.
+  package var symbol: String { Self.symbols[rawValue] }
 }
 
 /// A test of a field without an operand. The raw values are the numbers on the wire.

@@ -1,3 +1,5 @@
+import Basics
+
 /// A point in time: whole microseconds since 1970-01-01T00:00:00Z, in the years 1 to 9999.
 ///
 /// The service keeps microseconds. Finer parts are truncated toward the past (firestore-api.md, section 7.3).
@@ -64,7 +66,7 @@ extension Timestamp {
       expect("T", "t", " "), let hour = digits(2), expect(":"), let minute = digits(2), expect(":"),
       let second = digits(2)
     else { return nil }
-    guard (1...12).contains(month), day >= 1, day <= Self.daysInMonth(year: year, month: month),
+    guard (1...12).contains(month), day >= 1, day <= CivilDate.days(inMonth: month, of: year),
       hour <= 23, minute <= 59, second <= 59
     else { return nil }
     var nanos = 0
@@ -90,7 +92,7 @@ extension Timestamp {
     default: return nil
     }
     guard next() == nil else { return nil }
-    let days = Self.days(year: year, month: month, day: day)
+    let days = CivilDate(year: year, month: month, day: day).daysSince1970
     let total = Int64(days) * 86_400 + Int64(hour * 3600 + minute * 60 + second) - Int64(offsetMinutes) * 60
     guard let moment = try? Timestamp(seconds: total, nanos: Int32(nanos)) else { return nil }
     nanosRemainder?.pointee = nanos % 1000
@@ -102,13 +104,8 @@ extension Timestamp {
   /// Source: firestore-api.md, section 1.5. Cost: no allocation except the growth of `out`.
   package func appendRFC3339(to out: inout [UInt8]) {
     let seconds = self.seconds
-    var days = Int(seconds / 86_400)
-    var inDay = Int(seconds % 86_400)
-    if inDay < 0 {
-      inDay += 86_400
-      days -= 1
-    }
-    let (year, month, day) = Self.civil(days: days)
+    let (days, inDay) = CivilDate.split(Int(seconds))
+    let date = CivilDate(daysSince1970: days)
     // `2025-03-27T14:30:00.123456Z` is written in place, because every response contains two or more of these.
     withUnsafeTemporaryAllocation(byteCount: 27, alignment: 1) { text in
       func put(_ value: Int, at offset: Int, width: Int) {
@@ -118,11 +115,11 @@ extension Timestamp {
           rest /= 10
         }
       }
-      put(year, at: 0, width: 4)
+      put(date.year, at: 0, width: 4)
       text[4] = UInt8(ascii: "-")
-      put(month, at: 5, width: 2)
+      put(date.month, at: 5, width: 2)
       text[7] = UInt8(ascii: "-")
-      put(day, at: 8, width: 2)
+      put(date.day, at: 8, width: 2)
       text[10] = UInt8(ascii: "T")
       put(inDay / 3600, at: 11, width: 2)
       text[13] = UInt8(ascii: ":")
@@ -139,36 +136,6 @@ extension Timestamp {
       }
       text[count] = UInt8(ascii: "Z")
       out.append(raw: UnsafeRawBufferPointer(rebasing: text[...count]))
-    }
-  }
-
-  /// Returns the days from 1970-01-01 to a date of the proleptic Gregorian calendar.
-  private static func days(year: Int, month: Int, day: Int) -> Int {
-    let shifted = month <= 2 ? year - 1 : year
-    let era = (shifted >= 0 ? shifted : shifted - 399) / 400
-    let yearOfEra = shifted - era * 400
-    let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
-    let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
-    return era * 146_097 + dayOfEra - 719_468
-  }
-
-  /// Returns the date that is `days` after 1970-01-01.
-  private static func civil(days: Int) -> (year: Int, month: Int, day: Int) {
-    let shifted = days + 719_468
-    let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-    let dayOfEra = shifted - era * 146_097
-    let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-    let monthIndex = (5 * dayOfYear + 2) / 153
-    let month = monthIndex < 10 ? monthIndex + 3 : monthIndex - 9
-    return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * monthIndex + 2) / 5 + 1)
-  }
-
-  private static func daysInMonth(year: Int, month: Int) -> Int {
-    switch month {
-    case 4, 6, 9, 11: 30
-    case 2: year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400)) ? 29 : 28
-    default: 31
     }
   }
 }

@@ -14,7 +14,7 @@ struct CaseReader {
   private static let operations = ["get", "list", "listGroup", "create", "set", "update", "delete", "commit"]
   private static let writeKeys = ["data", "mask", "merge", "transforms"]
 
-  func test(_ tree: PositionedJSON, number: Int) throws(FixtureTreeError) -> RuleTest {
+  func test(_ tree: JSONTree, number: Int) throws(FixtureTreeError) -> RuleTest {
     let knownOperations = files == nil ? Self.operations : FileCaseReader.operations
     let details = files == nil ? ["query"] + Self.writeKeys : ["data"]
     let known = ["it", "as"] + knownOperations + details + ["time", "expect", "line"]
@@ -57,7 +57,7 @@ struct CaseReader {
   }
 
   private func checkBelonging(
-    _ members: [String: PositionedJSON], to name: String, _ it: String
+    _ members: [String: JSONTree], to name: String, _ it: String
   ) throws(FixtureTreeError) {
     let isQuery = name == "list" || name == "listGroup"
     let isWrite = ["create", "set", "update"].contains(name)
@@ -73,7 +73,7 @@ struct CaseReader {
   }
 
   private func operation(
-    _ name: String, _ target: PositionedJSON, _ members: [String: PositionedJSON], _ it: String
+    _ name: String, _ target: JSONTree, _ members: [String: JSONTree], _ it: String
   ) throws(FixtureTreeError) -> RuleTest.Operation {
     switch name {
     case "get": return .get(try key(target, it))
@@ -115,7 +115,7 @@ struct CaseReader {
   // MARK: Writes
 
   private func write(
-    _ name: String, _ target: PositionedJSON, _ members: [String: PositionedJSON], _ it: String
+    _ name: String, _ target: JSONTree, _ members: [String: JSONTree], _ it: String
   ) throws(FixtureTreeError) -> TestWrite {
     let kind = TestWrite.Kind(rawValue: name) ?? .set
     var write = TestWrite(kind: kind, key: try key(target, it))
@@ -153,7 +153,7 @@ struct CaseReader {
   }
 
   /// Reads the keys of an update's data as field paths, as the client libraries do: `{"stats.count": 1}`.
-  private func nameFields(_ write: inout TestWrite, _ data: PositionedJSON?, _ it: String) throws(FixtureTreeError) {
+  private func nameFields(_ write: inout TestWrite, _ data: JSONTree?, _ it: String) throws(FixtureTreeError) {
     var nested = MapValue()
     var mask: [FieldPath] = []
     for (name, value) in write.data.entries {
@@ -175,7 +175,7 @@ struct CaseReader {
     }
   }
 
-  private func transforms(_ tree: PositionedJSON, _ it: String) throws(FixtureTreeError) -> [FieldTransform] {
+  private func transforms(_ tree: JSONTree, _ it: String) throws(FixtureTreeError) -> [FieldTransform] {
     guard case .object(let members) = tree.kind else {
       throw text.failure(
         tree, in: it,
@@ -189,7 +189,7 @@ struct CaseReader {
     return transforms
   }
 
-  private func transform(_ tree: PositionedJSON, _ it: String) throws(FixtureTreeError) -> FieldTransform.Kind {
+  private func transform(_ tree: JSONTree, _ it: String) throws(FixtureTreeError) -> FieldTransform.Kind {
     if case .string("serverTimestamp") = tree.kind { return .requestTime }
     let form =
       "a transform must be \"serverTimestamp\", or an object with one of increment, maximum, minimum, "
@@ -210,14 +210,14 @@ struct CaseReader {
 
   // MARK: Names
 
-  private func path(_ tree: PositionedJSON, _ it: String) throws(FixtureTreeError) -> ResourcePath {
+  private func path(_ tree: JSONTree, _ it: String) throws(FixtureTreeError) -> ResourcePath {
     let written = try text.string(tree, "a path", in: it)
     do throws(ModelError) {
       return try ResourcePath(written)
     } catch { throw text.failure(tree, in: it, "\"\(written)\" is not a path: \(error)") }
   }
 
-  private func key(_ tree: PositionedJSON, _ it: String) throws(FixtureTreeError) -> DocumentKey {
+  private func key(_ tree: JSONTree, _ it: String) throws(FixtureTreeError) -> DocumentKey {
     let path = try path(tree, it)
     guard let key = DocumentKey(path) else {
       throw text.failure(
@@ -226,13 +226,13 @@ struct CaseReader {
     return key
   }
 
-  private func fieldPath(_ name: String, _ tree: PositionedJSON?, _ it: String) throws(FixtureTreeError) -> FieldPath {
+  private func fieldPath(_ name: String, _ tree: JSONTree?, _ it: String) throws(FixtureTreeError) -> FieldPath {
     do throws(ModelError) {
       return try FieldPath(name)
     } catch { throw text.failure(tree ?? text.root, in: it, "\"\(name)\" is not a field path: \(error)") }
   }
 
-  private func auth(_ tree: PositionedJSON?, _ time: Timestamp, _ it: String) throws(FixtureTreeError) -> RulesAuth? {
+  private func auth(_ tree: JSONTree?, _ time: Timestamp, _ it: String) throws(FixtureTreeError) -> RulesAuth? {
     guard let tree else { return nil }
     switch tree.kind {
     case .null: return nil
@@ -271,13 +271,5 @@ package enum TestAuth {
     }
     for (name, value) in claims.entries { all[name] = value }
     return RulesAuth(uid: uid, claims: all)
-  }
-}
-
-extension PositionedJSON {
-  /// The first member with this name, or `nil` if this is not an object or does not have it.
-  func member(_ name: String) -> PositionedJSON? {
-    guard case .object(let members) = kind else { return nil }
-    return members.first { $0.name == name }?.value
   }
 }

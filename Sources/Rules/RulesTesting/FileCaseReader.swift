@@ -1,6 +1,7 @@
 import DocumentModel
 import FixtureTree
 import RulesEngine
+import WireFormat
 
 /// Reads a request for a file: its method and path, and the file after the request.
 struct FileCaseReader {
@@ -14,7 +15,7 @@ struct FileCaseReader {
   /// Reads the request of a case.
   /// - Throws: ``FixtureTreeError`` with the place and a correction if the case is malformed.
   func request(
-    _ operation: String, _ target: PositionedJSON, data: PositionedJSON?, in test: String
+    _ operation: String, _ target: JSONTree, data: JSONTree?, in test: String
   ) throws(FixtureTreeError) -> FileTestRequest {
     var (bucket, name) = RuleTestFiles.place(try text.string(target, "a path", in: test))
     let isList = operation == "list"

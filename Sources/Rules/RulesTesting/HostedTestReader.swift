@@ -37,7 +37,7 @@ struct HostedTestReader {
     return suite
   }
 
-  private func test(_ tree: PositionedJSON, number: Int) throws(FixtureTreeError) -> RuleTest {
+  private func test(_ tree: JSONTree, number: Int) throws(FixtureTreeError) -> RuleTest {
     let unnamed = "number \(number)"
     let members = try text.members(
       tree, "a test case",
@@ -60,7 +60,7 @@ struct HostedTestReader {
   }
 
   private func request(
-    _ tree: PositionedJSON, isPlain: Bool, _ test: String
+    _ tree: JSONTree, isPlain: Bool, _ test: String
   ) throws(FixtureTreeError) -> RulesRequest {
     guard case .object = tree.kind else { throw text.failure(tree, in: test, "\"request\" must be an object, {…}") }
     guard case .string(let word)? = tree.member("method")?.kind, let method = RulesMethod(rawValue: word) else {
@@ -91,7 +91,7 @@ struct HostedTestReader {
 
   /// Splits `/databases/{database}/documents/…` into the database and the path below the documents root.
   private func path(
-    _ written: String, isPlain: Bool, _ place: PositionedJSON, _ test: String
+    _ written: String, isPlain: Bool, _ place: JSONTree, _ test: String
   ) throws(FixtureTreeError) -> (database: String, path: [UInt8]) {
     // Compare bytes: a slash and a combining mark after it are one Character.
     let segments = written.utf8.split(separator: UInt8(ascii: "/")).map { isPlain ? Array($0) : Self.decoded($0) }
@@ -117,7 +117,7 @@ struct HostedTestReader {
     return out
   }
 
-  private func auth(_ tree: PositionedJSON, _ test: String) throws(FixtureTreeError) -> RulesAuth? {
+  private func auth(_ tree: JSONTree, _ test: String) throws(FixtureTreeError) -> RulesAuth? {
     if case .null = tree.kind { return nil }
     guard case .map(let auth) = try text.value(tree, in: test) else {
       throw text.failure(tree, in: test, "\"auth\" must be {\"uid\": …, \"token\": {…}}, or null")
@@ -130,7 +130,7 @@ struct HostedTestReader {
   }
 
   /// Returns the fields of `{"data": {…}}`, or `nil` for null.
-  private func data(_ tree: PositionedJSON, _ test: String) throws(FixtureTreeError) -> EncodedFields? {
+  private func data(_ tree: JSONTree, _ test: String) throws(FixtureTreeError) -> EncodedFields? {
     if case .null = tree.kind { return nil }
     guard let data = tree.member("data"), case .map(let fields) = try text.value(data, in: test) else {
       throw text.failure(tree, in: test, "a resource must be {\"data\": {…}}, or null")
@@ -140,7 +140,7 @@ struct HostedTestReader {
 
   // MARK: Mocks
 
-  private func mocks(_ tree: PositionedJSON, _ test: String) throws(FixtureTreeError) -> LookupMocks {
+  private func mocks(_ tree: JSONTree, _ test: String) throws(FixtureTreeError) -> LookupMocks {
     var documents: [(LookupMocks.Argument, LookupMocks.Result)] = []
     var absences: [(LookupMocks.Argument, LookupMocks.Result)] = []
     var presences: [(LookupMocks.Argument, LookupMocks.Result)] = []
@@ -184,7 +184,7 @@ struct HostedTestReader {
     return mocks
   }
 
-  private func argument(_ tree: PositionedJSON, _ test: String) throws(FixtureTreeError) -> LookupMocks.Argument {
+  private func argument(_ tree: JSONTree, _ test: String) throws(FixtureTreeError) -> LookupMocks.Argument {
     if tree.member("anyValue") != nil { return .any }
     guard let exact = tree.member("exactValue"), case .string(let written) = exact.kind else {
       throw text.failure(tree, in: test, "an argument must be {\"exactValue\": \"/databases/…\"} or {\"anyValue\": {}}")

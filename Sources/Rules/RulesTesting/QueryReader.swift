@@ -1,5 +1,6 @@
 import DocumentModel
 import FixtureTree
+import WireFormat
 
 /// Reads the query of a case.
 struct QueryReader {
@@ -14,7 +15,7 @@ struct QueryReader {
 
   /// Returns `base` with the conditions, orders and limits of the case.
   /// - Throws: ``FixtureTreeError`` with the place and a correction if the query is malformed.
-  func query(_ base: Query, _ tree: PositionedJSON?) throws(FixtureTreeError) -> Query {
+  func query(_ base: Query, _ tree: JSONTree?) throws(FixtureTreeError) -> Query {
     guard let tree else { return base }
     var query = base
     let members = try text.members(tree, "a query", known: ["where", "orderBy", "limit", "offset"], in: test)
@@ -30,14 +31,14 @@ struct QueryReader {
     return query
   }
 
-  private func filters(_ tree: PositionedJSON, _ query: Query) throws(FixtureTreeError) -> [QueryFilter] {
+  private func filters(_ tree: JSONTree, _ query: Query) throws(FixtureTreeError) -> [QueryFilter] {
     var filters: [QueryFilter] = []
     for element in try text.elements(tree, "\"where\"", in: test) { filters.append(try filter(element, query)) }
     return filters
   }
 
   /// Reads `["field", "op", value]`, `{"or": […]}` or `{"and": […]}`. The JSON reader limits the nesting.
-  private func filter(_ tree: PositionedJSON, _ query: Query) throws(FixtureTreeError) -> QueryFilter {
+  private func filter(_ tree: JSONTree, _ query: Query) throws(FixtureTreeError) -> QueryFilter {
     if case .object = tree.kind {
       let members = try text.members(tree, "a condition", known: ["and", "or"], in: test)
       guard members.count == 1 else {
@@ -80,7 +81,7 @@ struct QueryReader {
     }
   }
 
-  private func order(_ tree: PositionedJSON) throws(FixtureTreeError) -> Order {
+  private func order(_ tree: JSONTree) throws(FixtureTreeError) -> Order {
     var words: [Substring] = []
     if case .string(let written) = tree.kind { words = written.split(separator: " ") }
     if case .array(let parts) = tree.kind {
@@ -93,7 +94,7 @@ struct QueryReader {
     return Order(try path(String(field), tree), isDescending: words.count == 2 && words[1] == "desc")
   }
 
-  private func path(_ field: String, _ tree: PositionedJSON) throws(FixtureTreeError) -> FieldPath {
+  private func path(_ field: String, _ tree: JSONTree) throws(FixtureTreeError) -> FieldPath {
     do throws(ModelError) {
       return try FieldPath(field)
     } catch { throw text.failure(tree, in: test, "\"\(field)\" is not a field path: \(error)") }

@@ -73,7 +73,7 @@ struct RuleTestFiles {
 
   /// Reads `{"NAME": {"size": …}, …}`.
   /// - Throws: ``FixtureTreeError`` with the place and a correction if a file is malformed.
-  mutating func read(_ tree: PositionedJSON, _ text: TestFileText, time: Timestamp) throws(FixtureTreeError) {
+  mutating func read(_ tree: JSONTree, _ text: TestFileText, time: Timestamp) throws(FixtureTreeError) {
     guard case .object(let members) = tree.kind else {
       throw text.failure(
         tree, "\"files\" must be an object with file names as keys, such as {\"photos/one.jpg\": {\"size\": 2048}}")
@@ -88,7 +88,7 @@ struct RuleTestFiles {
   /// Returns a new file as a case describes it.
   /// - Throws: ``FixtureTreeError`` with the place and a correction if the description is malformed.
   static func new(
-    _ bucket: String, _ name: String, _ tree: PositionedJSON?, _ text: TestFileText, time: Timestamp, in test: String
+    _ bucket: String, _ name: String, _ tree: JSONTree?, _ text: TestFileText, time: Timestamp, in test: String
   ) throws(FixtureTreeError) -> MapValue {
     let file = file(bucket, name, time)
     return try tree.map { (tree) throws(FixtureTreeError) in try changed(file, by: tree, text, in: test) } ?? file
@@ -98,7 +98,7 @@ struct RuleTestFiles {
   /// inside `metadata`, where null removes a member.
   /// - Throws: ``FixtureTreeError`` with the place and a correction if the description is malformed.
   static func updated(
-    _ file: MapValue, by tree: PositionedJSON, _ text: TestFileText, time: Timestamp, in test: String
+    _ file: MapValue, by tree: JSONTree, _ text: TestFileText, time: Timestamp, in test: String
   ) throws(FixtureTreeError) -> MapValue {
     var file = file
     file["updated"] = .timestamp(time)
@@ -107,7 +107,7 @@ struct RuleTestFiles {
   }
 
   private static func changed(
-    _ file: MapValue, by tree: PositionedJSON, _ text: TestFileText, in test: String
+    _ file: MapValue, by tree: JSONTree, _ text: TestFileText, in test: String
   ) throws(FixtureTreeError) -> MapValue {
     var file = file
     for (name, value) in try text.members(tree, "a file", known: members, in: test) {
@@ -117,7 +117,7 @@ struct RuleTestFiles {
   }
 
   private static func value(
-    _ name: String, _ tree: PositionedJSON, _ file: MapValue, _ text: TestFileText, in test: String
+    _ name: String, _ tree: JSONTree, _ file: MapValue, _ text: TestFileText, in test: String
   ) throws(FixtureTreeError) -> Value {
     let value = try text.value(tree, in: test)
     switch (name, value) {

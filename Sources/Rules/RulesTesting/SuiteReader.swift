@@ -60,7 +60,7 @@ package struct SuiteReader {
     return suite
   }
 
-  func readRules(_ tree: PositionedJSON?, _ text: TestFileText, _ suite: inout RuleTestSuite) throws(FixtureTreeError) {
+  func readRules(_ tree: JSONTree?, _ text: TestFileText, _ suite: inout RuleTestSuite) throws(FixtureTreeError) {
     if let tree {
       let rules = try text.string(tree, "\"rules\"")
       if rules.contains("{") {

@@ -11,19 +11,19 @@ struct TestFileText {
   static let database = DatabaseID.forTests
 
   let file: String
-  let root: PositionedJSON
+  let root: JSONTree
   private let bytes: [UInt8]
   private let lineStarts: [Int]
 
   init(file: String, _ bytes: [UInt8]) throws(FixtureTreeError) {
     self.file = file
     self.bytes = bytes
-    root = try PositionedJSON.read(ByteSource(bytes, name: file), bytesMax: Self.bytesMax)
+    root = try JSONTree.read(ByteSource(bytes, name: file), bytesMax: Self.bytesMax)
     lineStarts = [0] + bytes.indices.filter { bytes[$0] == UInt8(ascii: "\n") }.map { $0 + 1 }
   }
 
   /// Returns an error at a place.
-  func failure(_ tree: PositionedJSON, in test: String? = nil, _ message: String) -> FixtureTreeError {
+  func failure(_ tree: JSONTree, in test: String? = nil, _ message: String) -> FixtureTreeError {
     FixtureTreeError(
       file: file, line: tree.line, column: tree.column, path: test.map { "case \"\($0)\"" } ?? "", message: message)
   }
@@ -31,12 +31,12 @@ struct TestFileText {
   /// Returns the members of an object.
   /// - Throws: ``FixtureTreeError`` if `tree` is not an object, or has a member that is unknown or occurs twice.
   func members(
-    _ tree: PositionedJSON, _ what: String, known: [String], in test: String? = nil
-  ) throws(FixtureTreeError) -> [String: PositionedJSON] {
+    _ tree: JSONTree, _ what: String, known: [String], in test: String? = nil
+  ) throws(FixtureTreeError) -> [String: JSONTree] {
     guard case .object(let members) = tree.kind else {
       throw failure(tree, in: test, "\(what) must be an object, {…}")
     }
-    var found: [String: PositionedJSON] = [:]
+    var found: [String: JSONTree] = [:]
     for member in members {
       var place = member.value
       (place.line, place.column) = (member.line, member.column)
@@ -54,8 +54,8 @@ struct TestFileText {
   /// Returns the elements of an array.
   /// - Throws: ``FixtureTreeError`` if `tree` is not an array.
   func elements(
-    _ tree: PositionedJSON, _ what: String, in test: String? = nil
-  ) throws(FixtureTreeError) -> [PositionedJSON] {
+    _ tree: JSONTree, _ what: String, in test: String? = nil
+  ) throws(FixtureTreeError) -> [JSONTree] {
     guard case .array(let elements) = tree.kind else {
       throw failure(tree, in: test, "\(what) must be an array, […]")
     }
@@ -64,14 +64,14 @@ struct TestFileText {
 
   /// Returns a string.
   /// - Throws: ``FixtureTreeError`` if `tree` is not a string.
-  func string(_ tree: PositionedJSON, _ what: String, in test: String? = nil) throws(FixtureTreeError) -> String {
+  func string(_ tree: JSONTree, _ what: String, in test: String? = nil) throws(FixtureTreeError) -> String {
     guard case .string(let text) = tree.kind else { throw failure(tree, in: test, "\(what) must be a string") }
     return text
   }
 
   /// Returns a whole number that is not negative.
   /// - Throws: ``FixtureTreeError`` if `tree` is not such a number.
-  func count(_ tree: PositionedJSON, _ what: String, in test: String? = nil) throws(FixtureTreeError) -> Int {
+  func count(_ tree: JSONTree, _ what: String, in test: String? = nil) throws(FixtureTreeError) -> Int {
     guard case .number(let text) = tree.kind, let number = Int(text), number >= 0 else {
       throw failure(tree, in: test, "\(what) must be a whole number, 0 or greater")
     }
@@ -80,7 +80,7 @@ struct TestFileText {
 
   /// Returns a time in RFC 3339 format.
   /// - Throws: ``FixtureTreeError`` if `tree` is not such a time.
-  func time(_ tree: PositionedJSON, in test: String? = nil) throws(FixtureTreeError) -> Timestamp {
+  func time(_ tree: JSONTree, in test: String? = nil) throws(FixtureTreeError) -> Timestamp {
     guard let time = Timestamp(rfc3339: try string(tree, "\"time\"", in: test).utf8) else {
       throw failure(tree, in: test, "\"time\" must have the form \"2025-03-27T14:30:00Z\"")
     }
@@ -91,7 +91,7 @@ struct TestFileText {
 
   /// Reads an object as a fixture tree.
   /// - Throws: ``FixtureTreeError`` with the place in this file if the tree is malformed.
-  func documents(_ tree: PositionedJSON, into documents: inout TestDocuments) throws(FixtureTreeError) {
+  func documents(_ tree: JSONTree, into documents: inout TestDocuments) throws(FixtureTreeError) {
     guard case .object = tree.kind else { throw failure(tree, "\"documents\" must be an object, {…}") }
     let source = ByteSource(placed(tree, in: slice(tree)), name: file)
     var reader = try FixtureReader(source, database: Self.database, format: .fixtureTree)
@@ -100,14 +100,14 @@ struct TestFileText {
 
   /// Reads an object as the fields of a document.
   /// - Throws: ``FixtureTreeError`` with the place in this file if a field is malformed.
-  func fields(_ tree: PositionedJSON, of key: DocumentKey, in test: String) throws(FixtureTreeError) -> EncodedFields {
+  func fields(_ tree: JSONTree, of key: DocumentKey, in test: String) throws(FixtureTreeError) -> EncodedFields {
     guard case .object = tree.kind else { throw failure(tree, in: test, "the fields must be an object, {…}") }
     return try parse(placed(tree, in: slice(tree)), key, in: test)
   }
 
   /// Reads a value in the format of fixture trees.
   /// - Throws: ``FixtureTreeError`` with the place in this file if the value is malformed.
-  func value(_ tree: PositionedJSON, in test: String) throws(FixtureTreeError) -> Value {
+  func value(_ tree: JSONTree, in test: String) throws(FixtureTreeError) -> Value {
     switch tree.kind {
     case .null: return .null
     case .boolean(let flag): return .boolean(flag)
@@ -121,7 +121,7 @@ struct TestFileText {
 
   private static let wrapping = Array("{\"value\":".utf8)
 
-  private func wrapped(_ text: [UInt8], in test: String, _ tree: PositionedJSON) throws(FixtureTreeError) -> Value {
+  private func wrapped(_ text: [UInt8], in test: String, _ tree: JSONTree) throws(FixtureTreeError) -> Value {
     let fields = try parse(text + [UInt8(ascii: "}")], .ofValues, in: test)
     guard let value = try? fields.decoded()["value"] else { throw failure(tree, in: test, "the value cannot be read") }
     return value
@@ -138,14 +138,14 @@ struct TestFileText {
   }
 
   /// Returns the bytes of an object or array.
-  private func slice(_ tree: PositionedJSON) -> ArraySlice<UInt8> {
+  private func slice(_ tree: JSONTree) -> ArraySlice<UInt8> {
     bytes[offset(tree.line, tree.column)...offset(tree.end.line, tree.end.column)]
   }
 
   private func offset(_ line: Int, _ column: Int) -> Int { lineStarts[line - 1] + column - 1 }
 
   /// Returns `text` after enough whitespace that its place is the same as in the file.
-  private func placed(_ tree: PositionedJSON, shift: Int = 0, in text: some Collection<UInt8>) -> [UInt8] {
+  private func placed(_ tree: JSONTree, shift: Int = 0, in text: some Collection<UInt8>) -> [UInt8] {
     [UInt8](repeating: UInt8(ascii: "\n"), count: tree.line - 1)
       + [UInt8](repeating: UInt8(ascii: " "), count: max(0, tree.column - 1 - shift)) + text
   }

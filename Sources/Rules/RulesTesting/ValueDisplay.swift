@@ -1,4 +1,5 @@
 import FixtureTree
+import WireFormat
 
 /// Formats the values of traces for reports.
 package enum ValueDisplay {
@@ -7,7 +8,7 @@ package enum ValueDisplay {
 
   /// Returns the typed JSON of a trace as a short text: `"ann"`, `{"a": 1}`, `error: Null value error.`.
   package static func text(_ typed: String) -> String {
-    guard let tree = try? PositionedJSON.read(ByteSource(Array(typed.utf8), name: "value"), bytesMax: .max) else {
+    guard let tree = try? JSONTree.read(ByteSource(Array(typed.utf8), name: "value"), bytesMax: .max) else {
       return shortened(typed)
     }
     return shortened(text(tree))
@@ -18,7 +19,7 @@ package enum ValueDisplay {
   }
 
   /// Returns a value as text. Recurses as deep as values nest, which the trace limits.
-  private static func text(_ tree: PositionedJSON) -> String {
+  private static func text(_ tree: JSONTree) -> String {
     guard case .object(let members) = tree.kind, let member = members.first else { return "" }
     let value = member.value
     func items(_ name: String) -> String { "[\(elements(value.member(name)).map(text).joined(separator: ", "))]" }
@@ -45,7 +46,7 @@ package enum ValueDisplay {
     }
   }
 
-  private static func segment(_ tree: PositionedJSON) -> String {
+  private static func segment(_ tree: JSONTree) -> String {
     if let simple = tree.member("simple") { return scalar(simple) }
     let capture = tree.member("capture") ?? tree.member("globCapture")
     guard let bound = capture?.member("boundValue") else {
@@ -55,12 +56,12 @@ package enum ValueDisplay {
     return segments.isEmpty ? scalar(bound) : segments.map(segment).joined(separator: "/")
   }
 
-  private static func elements(_ tree: PositionedJSON?) -> [PositionedJSON] {
+  private static func elements(_ tree: JSONTree?) -> [JSONTree] {
     guard case .array(let elements)? = tree?.kind else { return [] }
     return elements
   }
 
-  private static func scalar(_ tree: PositionedJSON) -> String {
+  private static func scalar(_ tree: JSONTree) -> String {
     switch tree.kind {
     case .null: "null"
     case .boolean(let flag): String(flag)

@@ -1,3 +1,4 @@
+import IdentityService
 import Accounts
 import Gateway
 
@@ -41,13 +42,13 @@ public struct AccountsConfiguration: Sendable, Equatable {
   /// Creates a configuration with the defaults above.
   public init() {}
 
-  /// Creates the account API with this configuration.
-  func toolkit(_ accounts: AccountStore) throws(HearthError) -> IdentityToolkit {
+  /// Creates the account service with this configuration.
+  func service(_ accounts: AccountStore) throws(HearthError) -> AccountsService {
     guard mailCommand == nil || actionURL != nil else {
       throw .configuration(
         "--mail-command also needs --action-url https://…, the page of the app that links in mails open")
     }
-    var options = IdentityToolkit.Options()
+    var options = AccountsService.Options()
     options.settings.allowsAnonymous = allowsAnonymous
     options.settings.allowsPassword = allowsPassword
     options.settings.allowsSignUp = allowsSignUp
@@ -61,7 +62,7 @@ public struct AccountsConfiguration: Sendable, Equatable {
           provider.id, issuer: provider.issuer, clientID: provider.clientID, keys: keys)
       } catch { throw .data("\(provider.keysPath): \(error.description)") }
     }
-    do { return try IdentityToolkit(accounts, options) } catch {
+    do { return try AccountsService(accounts, options) } catch {
       throw .storage("cannot open the accounts: \(error)")
     }
   }

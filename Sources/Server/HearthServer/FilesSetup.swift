@@ -1,4 +1,6 @@
+import StorageAPI
 import Dispatch
+import DocumentModel
 import DocumentStore
 import Files
 import Gateway
@@ -78,7 +80,7 @@ enum FilesSetup {
         return try lastMark(of: database, databases, directory) == number
       } catch { throw .storage(error) }
     }
-    settings.makesBuckets = configuration.mode == .emulator
+    settings.makesBuckets = configuration.serverMode.createsWhatRequestsName
     if let project = configuration.project {
       settings.buckets = ["\(project).appspot.com", "\(project).firebasestorage.app"]
     }

@@ -1,3 +1,4 @@
+package import DocumentModel
 package import DocumentStore
 
 /// The configuration of a server. Every flag of `hearth serve` is a property here.
@@ -98,6 +99,8 @@ public struct HearthConfiguration: Sendable {
   public var storage: Storage
   /// Whether the server runs for development or for real users.
   public var mode = Mode.production
+  /// The mode in the form of the layers below, which users of the library do not see.
+  package var serverMode: ServerMode { mode == .emulator ? .emulator : .production }
   /// The project whose `(default)` database and accounts the server serves in production. In emulator mode, the
   /// default project of tools and accounts.
   public var project: String?
@@ -160,7 +163,8 @@ public struct HearthConfiguration: Sendable {
 public enum HearthError: Error, Sendable, CustomStringConvertible {
   /// The configuration contains a value that is not allowed. The text says what to change.
   case configuration(String)
-  /// A configuration file is not valid. The text contains the location and the remedy.
+  /// A configuration file is not valid: the text contains the location and the remedy. Or a test server rejects an
+  /// account: the text contains the reason.
   case data(String)
   /// The data directory cannot be used. The text contains the reason and the remedy.
   case storage(String)

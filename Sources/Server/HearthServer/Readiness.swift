@@ -12,15 +12,17 @@ final class Readiness: Sendable {
   private let current = Atomic(Phase.starting.rawValue)
   private let directory: String?
   private let database: DatabaseID?
-  private let service: FirestoreService
+  private let databases: DatabaseRegistry
+  private let rules: RulesRegistry
   /// The free space of a disk below which the server is not ready, in bytes, because writes may soon fail.
   private static let roomBytesMin = 64 << 20
 
   /// Checks the data directory, if there is one, and the database of the project, if one is declared.
-  init(directory: String?, project: String?, service: FirestoreService) {
+  init(directory: String?, project: String?, databases: DatabaseRegistry, rules: RulesRegistry) {
     self.directory = directory
     database = project.flatMap { DatabaseID(project: $0) }
-    self.service = service
+    self.databases = databases
+    self.rules = rules
   }
 
   var phase: Phase {
@@ -49,8 +51,8 @@ final class Readiness: Sendable {
       }
     }
     if let database {
-      if (try? service.database(database).read { _ in }) == nil { names.append("database") }
-      if case .broken = service.rules.active(for: database) { names.append("rules") }
+      if (try? databases.database(database)?.read { _ in }) == nil { names.append("database") }
+      if case .broken = rules.active(for: database) { names.append("rules") }
     }
     return names
   }

@@ -1,8 +1,12 @@
+import IdentityService
+import StorageAPI
+import OperationsAPI
+import GatewayCore
 package import Accounts
 package import DatabaseService
 import Dispatch
 import DocumentModel
-import DocumentStore
+package import DocumentStore
 package import Files
 import Gateway
 import KeyValue
@@ -23,7 +27,8 @@ public final class Server: Sendable {
   package let accounts: AccountStore
   private let configuration: HearthConfiguration
   private let directory: DataDirectory?
-  private let registry: DatabaseRegistry
+  /// The open databases, for imports and tools in this process. The registry authorizes no caller.
+  package let registry: DatabaseRegistry
   private let rules: RulesFiles
   private let issuers: IssuerFiles
   package let files: LazyFileStore
@@ -57,7 +62,7 @@ public final class Server: Sendable {
     rules = try RulesFiles(configuration, rulesRegistry, fileRules)
     registry = Self.makeRegistry(configuration, directory, indexes)
     service = FirestoreService(
-      databases: registry, defaultAccess: configuration.mode == .emulator ? .everybody : .nobody, rules: rulesRegistry,
+      databases: registry, mode: configuration.serverMode, rules: rulesRegistry,
       proofMode: configuration.isEmulatorCompatible ? .emulator : .sound,
       requiresIndexes: configuration.requiresIndexes)
     files = FilesSetup.make(configuration, directory, registry)
@@ -72,11 +77,12 @@ public final class Server: Sendable {
     transport.listeningSocket = configuration.listeningSocket
     let counters = TransportCounters(loops: transport.loops)
     transport.counters = counters
-    transport.errorBody = { status, message in HTTPGateway.errorBody(httpStatus: status, message: message) }
+    transport.errorBody = { status, message in ErrorJSON.body(httpStatus: status, message: message) }
     accounts = try Self.openAccounts(configuration, directory)
-    let identity = try configuration.accounts.toolkit(accounts)
+    let identity = try configuration.accounts.service(accounts)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
-    readiness = Readiness(directory: directory?.path, project: configuration.project, service: service)
+    readiness = Readiness(
+      directory: directory?.path, project: configuration.project, databases: registry, rules: rulesRegistry)
     let log = configuration.log
     let operations = OperationsService(
       counters: counters, version: Self.version, unready: { [readiness] in readiness.unready() },
@@ -85,7 +91,8 @@ public final class Server: Sendable {
       service, accounts: accounts, identity: identity,
       files: FilesService(store: files, rules: fileRules, project: configuration.project),
       usesTLS: configuration.tls != nil, operations: operations)
-    let listener = OperationsListener(gateway)
+    // The operator decides which clients reach this address.
+    let listener = gateway.operations
     do {
       http = try HTTPServer(configuration: transport, handler: gateway)
       operationsHTTP = try configuration.metricsAddress.map { address throws(TransportError) in
@@ -118,7 +125,7 @@ public final class Server: Sendable {
         }
       return try AccountStore(
         store: try LMDBStore.open(options), project: AccountsProject(project),
-        mode: configuration.mode == .emulator ? .emulator : .production, now: { clock.now() },
+        mode: configuration.serverMode, now: { clock.now() },
         audit: { configuration.log(LogEvent($0)) })
     } catch { throw .storage(error.description) }
   }
@@ -237,7 +244,7 @@ public final class Server: Sendable {
   private static func makeRegistry(
     _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ indexes: IndexFiles
   ) -> DatabaseRegistry {
-    let isEmulator = configuration.mode == .emulator
+    let mode = configuration.serverMode
     let declared = configuration.project.flatMap { DatabaseID(project: $0) }
     let mapBytes = configuration.mapBytes
     let enterprise = enterpriseNames(configuration)
@@ -249,7 +256,7 @@ public final class Server: Sendable {
       indexObserver: configuration.logsProgress
         ? IndexLog { configuration.log(.info, "index.progress", $0) }.observer : nil
     ) { (id) throws(StorageError) in
-      guard isEmulator || id == declared else { return nil }
+      guard mode.createsWhatRequestsName || id == declared else { return nil }
       guard let directory else { return try LMDBStore.open(.inMemory(mapBytes: mapBytes)) }
       return try LMDBStore.open(LMDBOptions(path: try directory.makeFile(of: id), mapBytes: mapBytes))
     }

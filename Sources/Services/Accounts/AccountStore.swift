@@ -1,20 +1,13 @@
 import CSodium
+package import DocumentModel
 package import KeyValue
 
 /// The accounts of a project: stores users, issues tokens and verifies them.
 ///
 /// A server has one. It has a key-value store of its own, separate from the documents.
 package final class AccountStore: Sendable {
-  /// Whether tokens are signed and verified.
-  package enum Mode: Sendable {
-    /// For development and tests: tokens are unsigned, and the server accepts any token.
-    case emulator
-    /// For real users: tokens are signed and verified.
-    case production
-  }
-
   package let project: AccountsProject
-  package let mode: Mode
+  package let mode: ServerMode
   package let store: any KeyValueStore
   /// The current time, in microseconds since 1970.
   package let now: @Sendable () -> Int64
@@ -31,7 +24,7 @@ package final class AccountStore: Sendable {
   /// Opens the accounts in a store. Cost: reads a few rows. Signing keys are created on first use.
   /// - Throws: ``StorageError`` if the store fails; `unsupportedFormat` if a newer version wrote the store.
   package init(
-    store: any KeyValueStore, project: AccountsProject, mode: Mode, now: @escaping @Sendable () -> Int64,
+    store: any KeyValueStore, project: AccountsProject, mode: ServerMode, now: @escaping @Sendable () -> Int64,
     audit: @escaping @Sendable (AccountEvent) -> Void = { _ in }
   ) throws(StorageError) {
     // Random bytes come from the system either way; this call selects the fastest code for the processor.

@@ -41,12 +41,10 @@ package struct DatabaseStatistics: Sendable {
 
 extension FirestoreService {
   /// Counts the contents of the open databases on a background thread. `completion` is called once, on any thread.
-  /// - Throws: `PERMISSION_DENIED` if the caller is denied access without rules.
   package func statistics(
-    as caller: Caller, completion: @escaping @Sendable (Result<[DatabaseStatistics], Status>) -> Void
-  ) throws {
-    try requireDefaultAccess(caller)
-    let open = databases.openDatabases
+    as administrator: Administrator, completion: @escaping @Sendable (Result<[DatabaseStatistics], Status>) -> Void
+  ) {
+    let open = openDatabases(as: administrator)
     DispatchQueue.global(qos: .utility).async {
       do {
         completion(.success(try open.map { try DatabaseStatistics($0.id, $0.store) }))
@@ -72,12 +70,45 @@ package struct DatabaseUse: Sendable {
 
 extension FirestoreService {
   /// Returns the sizes of the open databases, the first `databasesMax` by name. Cost: a few page reads for each.
-  package func databaseUse(databasesMax: Int) -> [DatabaseUse] {
-    databases.openDatabases.prefix(databasesMax).compactMap { database in
+  package func databaseUse(databasesMax: Int, as administrator: Administrator) -> [DatabaseUse] {
+    openDatabases(as: administrator).prefix(databasesMax).compactMap { database in
       guard let store = try? database.store.statistics() else { return nil }
       return DatabaseUse(
         id: database.id, usedBytes: store.usedBytes, fileBytes: store.fileBytes, limitBytes: store.limitBytes,
         readers: store.readers)
     }
+  }
+
+  /// Returns the number of open databases and the number of open transactions in them.
+  package func openCounts(as administrator: Administrator) -> (databases: Int, transactions: Int) {
+    let open = openDatabases(as: administrator)
+    return (open.count, open.reduce(0) { $0 + $1.transactions.count })
+  }
+
+  /// Returns the counts of commits.
+  package func commitCounts(as administrator: Administrator) -> CommitCounts { CommitCounts(commitCounters) }
+}
+
+/// The counts of commits to all databases since the start.
+package struct CommitCounts: Sendable {
+  /// The number of commits by outcome: `ok`, `aborted`, `denied` or `failed`.
+  package let outcomes: [(name: String, count: Int)]
+  /// The number of writes in commits that succeeded.
+  package let writes: Int
+  /// The number of commits in each class of `DurationClasses`.
+  package let durations: [Int]
+  /// The total duration of all commits, in microseconds.
+  package let microseconds: Int
+  /// The number of groups in each size class: one for each of ``groupBounds``, then one for larger groups.
+  package let groups: [Int]
+  /// The upper bounds of the size classes.
+  package static var groupBounds: [Int] { CommitCounters.groupBounds }
+
+  init(_ counters: CommitCounters) {
+    outcomes = CommitCounters.Outcome.allCases.map { ("\($0)", counters[$0]) }
+    writes = counters.writes
+    durations = counters.durations
+    microseconds = counters.microseconds
+    groups = counters.groups
   }
 }

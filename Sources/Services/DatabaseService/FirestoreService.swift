@@ -4,31 +4,23 @@ package import RulesEngine
 
 /// The methods of `google.firestore.v1.Firestore`, one file each, shared by REST, gRPC and WebChannel.
 ///
-/// 1. A method authorizes its caller with ``access(to:as:)``, then checks the request and executes it.
+/// 1. A method authorizes its caller with ``access(to:as:)``, then checks the request and executes it. Methods for
+///    administrators of the whole server take the proof that ``administrator(_:)`` makes.
 /// 2. Reads are synchronous, on the caller's thread. Commits respond later through a completion handler.
 /// 3. Methods throw errors of all layers. The protocol handlers convert them with ``Status/init(_:database:)``.
 package final class FirestoreService: Sendable {
-  /// The callers that may use a database without rules, in addition to administrators.
-  package enum DefaultAccess: Sendable {
-    /// All callers: emulator mode.
-    case everybody
-    /// No callers: production mode.
-    case nobody
-  }
-
-  package let databases: DatabaseRegistry
+  private let databases: DatabaseRegistry
   /// The rules of the databases.
-  package let rules: RulesRegistry
-  /// The callers admitted without rules. If these are all callers, denials include the reasons.
-  package let defaultAccess: DefaultAccess
+  let rules: RulesRegistry
+  package let mode: ServerMode
   /// The way in which rules authorize queries.
-  let proofMode: ProofMode
+  private let proofMode: ProofMode
   /// Whether queries are rejected for which production would lack an index.
   let requiresIndexes: Bool
   /// The shapes of the queries so far, for index suggestions.
   let seenQueries = QueryLog()
   /// Evaluations that are ready for reuse.
-  let evaluations = RulesEvaluationPool()
+  private let evaluations = RulesEvaluationPool()
   /// Counters of requests and their results since the start.
   package var counters: ServiceCounters { evaluations.counters }
   /// The hubs of the databases that have listeners.
@@ -36,12 +28,12 @@ package final class FirestoreService: Sendable {
 
   /// Creates a service. It wakes all listeners whenever rules change.
   package init(
-    databases: DatabaseRegistry, defaultAccess: DefaultAccess, rules: RulesRegistry = RulesRegistry(),
+    databases: DatabaseRegistry, mode: ServerMode, rules: RulesRegistry = RulesRegistry(),
     proofMode: ProofMode = .sound,
     requiresIndexes: Bool = false
   ) {
     self.databases = databases
-    self.defaultAccess = defaultAccess
+    self.mode = mode
     self.rules = rules
     self.proofMode = proofMode
     self.requiresIndexes = requiresIndexes
@@ -52,51 +44,55 @@ package final class FirestoreService: Sendable {
   /// decoded.
   package func edition(of id: DatabaseID) -> Edition { databases.edition(of: id) }
 
-  /// Returns the database of a request, with the authorizer of its caller.
+  // MARK: Callers
+
+  /// Returns a database as a caller may use it.
   ///
   /// Cost: two short locks.
   /// - Throws: `PERMISSION_DENIED` if the database has no rules and the caller is not admitted without rules;
   ///   `INVALID_ARGUMENT` if the active rules do not compile; `NOT_FOUND` if the database is not served;
   ///   ``StorageError`` if the database cannot be opened.
   package func access(to id: DatabaseID, as caller: Caller) throws -> DatabaseAccess {
-    var authorizer: Authorizer?
-    if case .user(let auth) = caller {
+    let access = try access(of: caller, to: id)
+    return DatabaseAccess(try database(id), access)
+  }
+
+  private func access(of caller: Caller, to id: DatabaseID) throws(Status) -> Access {
+    switch caller {
+    case .administrator: return .unrestricted(try administrator(caller))
+    case .user(let auth):
       switch rules.active(for: id) {
-      case .none: try requireDefaultAccess(caller)
+      case .none: return .unrestricted(try administrator(caller))
       case .broken(let text): throw Status(.invalidArgument, text)
-      case .ruleset(let ruleset): authorizer = makeAuthorizer(ruleset, auth)
+      case .ruleset(let ruleset): return .restricted(makeAuthorizer(ruleset, auth))
       }
     }
-    return DatabaseAccess(database: try database(id), authorizer: authorizer)
   }
 
   /// Returns the access of a Listen stream. If the database has no rules and the caller is not admitted, the stream
   /// stays open and each target is denied. Clients take the end of a stream for a fault and retry forever
   /// (listen-and-webchannel.md, section 1.9).
   /// - Throws: The errors of ``access(to:as:)``; `PERMISSION_DENIED` only if the database is not served.
-  func accessOfListener(to id: DatabaseID, as caller: Caller) throws -> DatabaseAccess {
-    guard case .user(let auth) = caller, defaultAccess == .nobody, case .none = rules.active(for: id),
+  func accessOfListener(to id: DatabaseID, as caller: Caller) throws -> ListenerAccess {
+    guard case .user(let auth) = caller, !mode.admitsCallersWithoutRules, case .none = rules.active(for: id),
       let nothing = ActiveRuleset.grantingNothing
-    else { return try access(to: id, as: caller) }
+    else {
+      let access = try access(of: caller, to: id)
+      return ListenerAccess(database: try database(id), access: access)
+    }
     guard let database = try databases.database(id) else { throw Status.permissionDenied }
-    return DatabaseAccess(database: database, authorizer: makeAuthorizer(nothing, auth))
+    return ListenerAccess(database: database, access: .restricted(makeAuthorizer(nothing, auth)))
   }
 
   private func makeAuthorizer(_ ruleset: ActiveRuleset, _ auth: RulesAuth?) -> Authorizer {
     Authorizer(
-      ruleset: ruleset, auth: auth, explains: defaultAccess == .everybody, proofMode: proofMode,
+      ruleset: ruleset, auth: auth, explains: mode.explainsDenials, proofMode: proofMode,
       evaluations: evaluations)
-  }
-
-  /// Checks that a caller may use a database without rules.
-  /// - Throws: `PERMISSION_DENIED` if it may not.
-  func requireDefaultAccess(_ caller: Caller) throws {
-    if case .user = caller, defaultAccess == .nobody { throw Status.permissionDenied }
   }
 
   /// Returns a database without authorizing a caller.
   /// - Throws: `NOT_FOUND` if the database is not served, ``StorageError`` if it cannot be opened.
-  package func database(_ id: DatabaseID) throws -> DocumentDatabase {
+  private func database(_ id: DatabaseID) throws -> DocumentDatabase {
     guard let database = try databases.database(id) else {
       throw Status(
         .notFound,
@@ -105,20 +101,59 @@ package final class FirestoreService: Sendable {
     }
     return database
   }
+
+  /// Runs `body` with an evaluation whose rules look up documents in a database if it exists, and with the time that
+  /// the rules see. Only the rules see these documents.
+  func withEvaluation<R>(
+    documentsIn id: DatabaseID?, _ body: (RulesEvaluation, _ now: Timestamp) -> R
+  ) throws -> R {
+    let evaluation = evaluations.take()
+    defer { evaluations.give(evaluation) }
+    let now = Timestamp(uncheckedMicroseconds: databases.clock.now())
+    guard let id, let database = try? database(id) else { return body(evaluation, now) }
+    return try database.read { reader in
+      evaluation.begin(reader.snapshot)
+      return body(evaluation, now)
+    }
+  }
+
+  // MARK: Administrators
+
+  /// Returns the proof that a caller may administer the server: it is an administrator, or the server admits every
+  /// caller.
+  /// - Throws: `PERMISSION_DENIED` if it may not.
+  package func administrator(_ caller: Caller) throws(Status) -> Administrator {
+    guard caller.isAdmin || mode.admitsCallersWithoutRules else { throw Status.permissionDenied }
+    return Administrator()
+  }
+
+  /// Returns the rules of the databases, to inspect or replace them.
+  package func rules(as _: Administrator) -> RulesRegistry { rules }
+
+  /// Returns a database.
+  /// - Throws: `NOT_FOUND` if the database is not served, ``StorageError`` if it cannot be opened.
+  func database(_ id: DatabaseID, as _: Administrator) throws -> DocumentDatabase { try database(id) }
+
+  /// Returns the databases that are open now, sorted by name.
+  func openDatabases(as _: Administrator) -> [DocumentDatabase] { databases.openDatabases }
+
+  /// The counters of commits to all databases.
+  var commitCounters: CommitCounters { databases.counters }
 }
 
-/// A database and the authorizer of a caller's requests to it.
-package struct DatabaseAccess: Sendable {
-  package let database: DocumentDatabase
-  /// Authorizes requests; `nil` if everything is allowed.
-  let authorizer: Authorizer?
+/// Proof that a caller may administer the server. Only ``FirestoreService/administrator(_:)`` makes it.
+package struct Administrator: Sendable {
+  fileprivate init() {}
+}
 
-  /// Checks that the caller is an administrator, or that no rules apply.
-  /// - Throws: `PERMISSION_DENIED` if neither is the case.
-  func requireAdmin() throws {
-    guard let authorizer else { return }
-    guard authorizer.explains else { throw Status.permissionDenied }
-    throw Status(.permissionDenied, "Only an administrator may make this request; security rules cannot allow it.")
+/// A database as a Listen stream uses it. The stream authorizes each target and each document itself.
+struct ListenerAccess {
+  let database: DocumentDatabase
+  let access: Access
+
+  fileprivate init(database: DocumentDatabase, access: Access) {
+    self.database = database
+    self.access = access
   }
 }
 

@@ -3,6 +3,7 @@ import DocumentStore
 import Glibc
 import KeyValue
 import QueryEngine
+import Watch
 import WireFormat
 
 /// The error of a failed request: a canonical code and the message that clients receive.
@@ -58,6 +59,8 @@ package struct Status: Error, Equatable, Sendable {
     case let error as CommitError: self.init(error, database: database)
     case let error as StorageError: self.init(error)
     case let error as QueryError: self.init(.invalidArgument, error.description)
+    case WatchError.invalidArgument(let text): self.init(.invalidArgument, text)
+    case WatchError.resourceExhausted(let text): self.init(.resourceExhausted, text)
     default: self.init(fault: "\(error)")
     }
   }

@@ -1,3 +1,5 @@
+import Basics
+
 /// A pull tokenizer for JSON text, which reads its source through a fixed buffer.
 ///
 /// The text can be larger than memory. The tokenizer checks all of RFC 8259: escapes and surrogate pairs (it
@@ -382,12 +384,8 @@ package struct JSONTokenizer: ~Copyable {
   private mutating func hexCode() throws(FixtureTreeError) -> UInt32 {
     var code: UInt32 = 0
     for _ in 0..<4 {
-      let digit: UInt8
-      switch try takeByte() {
-      case let byte? where (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte): digit = byte - UInt8(ascii: "0")
-      case let byte? where (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte): digit = byte - UInt8(ascii: "a") + 10
-      case let byte? where (UInt8(ascii: "A")...UInt8(ascii: "F")).contains(byte): digit = byte - UInt8(ascii: "A") + 10
-      default: throw failure("a string contains \\u without four hexadecimal digits")
+      guard let digit = try takeByte().flatMap(Hexadecimal.digit) else {
+        throw failure("a string contains \\u without four hexadecimal digits")
       }
       code = code << 4 | UInt32(digit)
     }

@@ -40,13 +40,36 @@ package enum WireFuzz {
       decoder.enter("writes")
       return try decoder.writes(root)
     }
-    guard let database = DatabaseID(project: "p") else { return }
-    decoder.reset()
-    _ = try? document.withParsed(bytes) { (root) throws(WireError) in try decoder.streamDatabase(root) }
-    _ = try? document.withParsed(bytes) { (root) throws(WireError) in try decoder.listenRequest(root, in: database) }
-    decoder.reset()
+    decoder.reset(in: DatabaseID(project: "p"))
     _ = try? document.withParsed(bytes) { (root) throws(WireError) in
-      try decoder.writeStreamRequest(root, in: database)
+      requests(root, decoder)
+      return try decoder.streamDatabase(root)
+    }
+  }
+
+  /// Decodes a message as each request, and as each message that is part of one.
+  private static func requests<Decoder: MessageDecoder>(_ message: Decoder.Encoded, _ decoder: Decoder) {
+    _ = try? decoder.write(message)
+    _ = try? decoder.query(message, below: .root)
+    _ = try? decoder.decode(message, ListDocumentsRequest(allBelow: .root))
+    _ = try? decoder.decode(message, CreateDocumentRequest(in: .root))
+    if let key = DocumentKey(ResourcePath(uncheckedBytes: Array("c/d".utf8))) {
+      _ = try? decoder.decode(message, GetDocumentRequest(key))
+      _ = try? decoder.decode(message, UpdateDocumentRequest(key))
+      _ = try? decoder.decode(message, DeleteDocumentRequest(key))
+    }
+    _ = try? decoder.decode(message, BatchGetDocumentsRequest())
+    _ = try? decoder.decode(message, BeginTransactionRequest())
+    _ = try? decoder.decode(message, CommitMessage())
+    _ = try? decoder.decode(message, RollbackRequest())
+    _ = try? decoder.decode(message, BatchWriteRequest())
+    _ = try? decoder.decode(message, RunQueryRequest(below: .root))
+    _ = try? decoder.decode(message, RunAggregationQueryRequest(below: .root))
+    _ = try? decoder.decode(message, PartitionQueryRequest(below: .root))
+    _ = try? decoder.decode(message, ListCollectionIdsRequest(below: .root))
+    if let database = decoder.database {
+      _ = try? decoder.listenRequest(message, in: database)
+      _ = try? decoder.writeStreamRequest(message, in: database)
     }
   }
 
@@ -54,19 +77,9 @@ package enum WireFuzz {
   package static func messages(_ bytes: UnsafeRawBufferPointer) {
     let decoder = ProtobufMessageDecoder()
     for edition in [Edition.standard, .enterprise] {
-      decoder.reset(edition)
-      _ = try? decoder.write(bytes)
-      _ = try? decoder.query(bytes, below: .root)
-      _ = try? decoder.aggregationQuery(bytes, below: .root)
-      _ = try? decoder.transactionOptions(bytes)
-      _ = try? decoder.precondition(bytes)
-      _ = try? decoder.documentMask(bytes)
-      _ = try? ProtobufMessageDecoder.explainOptions(bytes)
+      decoder.reset(edition, in: DatabaseID(project: "p"))
+      requests(bytes, decoder)
       _ = try? ProtobufMessageDecoder.streamDatabase(bytes)
-      if let database = DatabaseID(project: "p") {
-        _ = try? decoder.listenRequest(bytes, in: database)
-        _ = try? decoder.writeStreamRequest(bytes, in: database)
-      }
       guard let fields = try? decoder.document(bytes).fields else { continue }
       var encoder = CanonicalEncoder(.stored, edition)
       let again: Void? = fields.bytes.withUnsafeBytes { try? encoder.appendFields(fromClient: $0) }

@@ -2,7 +2,7 @@ import Files
 import TestSupport
 import Testing
 
-@testable import Gateway
+@testable import StorageAPI
 
 /// Multipart bodies of two parts, read in pieces of any length.
 @Suite struct MultipartReaderTests {

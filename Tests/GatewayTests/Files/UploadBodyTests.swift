@@ -1,3 +1,4 @@
+import Basics
 import Files
 import Foundation
 import Glibc
@@ -5,7 +6,7 @@ import TestSupport
 import Testing
 import WireFormat
 
-@testable import Gateway
+@testable import StorageAPI
 @testable import Transport
 
 /// The path of an upload from a connection to a disk: over real sockets, with a disk that tests can stop.
@@ -34,7 +35,7 @@ import WireFormat
       /// Whether the latest upload has stopped reading from its client.
       var isPaused = false
       /// The queue of the latest upload.
-      var queue: DispatchQueue?
+      var queue: WorkerLane?
     }
 
     /// - Parameters:
@@ -90,7 +91,10 @@ import WireFormat
     }
 
     /// Waits until the queue of the latest upload has done all its work so far.
-    func settle() { uploads.value.queue?.sync {} }
+    func settle() {
+      guard let queue = uploads.value.queue else { return }
+      wait { done in queue.run { done(()) } }
+    }
 
     /// Forwards a body and counts its bytes.
     private final class Counted: BodySink {

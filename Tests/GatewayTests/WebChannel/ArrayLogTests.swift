@@ -1,7 +1,8 @@
 import TestSupport
 import Testing
 
-@testable import Gateway
+@testable import FirestoreAPI
+@testable import GatewayCore
 
 /// Numbered arrays: chunks, lengths, escapes, and retention.
 @Suite struct ArrayLogTests {

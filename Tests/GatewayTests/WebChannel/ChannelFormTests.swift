@@ -1,7 +1,8 @@
 import TestSupport
 import Testing
 
-@testable import Gateway
+@testable import FirestoreAPI
+@testable import GatewayCore
 
 /// The forms of POSTs, the query parameters, and the order of messages.
 @Suite struct ChannelFormTests {

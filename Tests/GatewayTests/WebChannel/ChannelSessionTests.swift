@@ -1,6 +1,7 @@
 import Testing
 
-@testable import Gateway
+@testable import FirestoreAPI
+@testable import GatewayCore
 
 /// The state machine of a channel, with a simulated clock.
 @Suite struct ChannelSessionTests {

@@ -5,7 +5,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import Gateway
+@testable import FirestoreAPI
+@testable import GatewayCore
 @testable import Transport
 
 /// Channels over sockets, with a scripted call: handshake, both directions, replay, ends and limits.
@@ -53,7 +54,7 @@ import Testing
       if text == "echo" { script.state.withLock { $0.say.append(#""echo""#) } }
     }
 
-    func pull(_ emit: (UnsafeRawBufferPointer) -> Bool) throws -> ChannelStreamProgress {
+    func pull(_ emit: (UnsafeRawBufferPointer) -> Bool) throws -> BodyProgress {
       while let next = script.state.withLock({ $0.say.first }) {
         script.state.withLock { _ = $0.say.removeFirst() }
         guard Array(next.utf8).withUnsafeBytes({ emit($0) }) else { return .more }
@@ -97,7 +98,7 @@ import Testing
       handler = WebChannelHandler(Authenticator(verifier: Verifier()), channels: table) { _, caller, wake in
         let name =
           switch caller {
-          case .admin: "admin"
+          case .administrator: "admin"
           case .user: "user"
           }
         script.state.withLock { state in
@@ -129,10 +130,7 @@ import Testing
     }
 
     func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
-      let query = request.target.firstIndex(of: UInt8(ascii: "?")) ?? request.target.count
-      let path = UnsafeRawBufferPointer(rebasing: request.target[..<query]).dropping("/google.firestore.v1.Firestore/")
-      let rest = UnsafeRawBufferPointer(rebasing: request.target[min(query + 1, request.target.count)...])
-      handler.handle(path.flatMap(WebChannelHandler.method) ?? .listen, rest, request, Responder(exchange, request))
+      RequestDispatcher(handler.endpoints).handle(request, exchange)
     }
   }
 

@@ -3,7 +3,8 @@ import HearthServer
 import TestSupport
 import Testing
 
-@testable import Gateway
+@testable import FirestoreAPI
+@testable import GatewayCore
 
 /// The recorded exchanges of browsers and the server (listen-and-webchannel.md, section 6), and the most common
 /// causes of broken clients (section 7), against a whole server.

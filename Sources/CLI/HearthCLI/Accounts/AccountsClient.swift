@@ -23,7 +23,7 @@ struct AccountsClient {
 
   /// Passes all accounts to `take`, a page at a time, in the order of their IDs, until it returns false.
   /// - Throws: ``CommandFailure`` if a request fails, or the error of `take`.
-  func forEachPage(_ take: ([AccountsJSON]) throws -> Bool) throws {
+  func forEachPage(_ take: ([JSONTree]) throws -> Bool) throws {
     var token: String?
     repeat {
       let next = token.map { "&nextPageToken=\(ServerClient.encode($0))" } ?? ""
@@ -37,7 +37,7 @@ struct AccountsClient {
   /// Sends an administrative request, whose fields `append` writes, and returns the response.
   /// - Throws: ``CommandFailure`` if the request fails.
   @discardableResult
-  func call(_ verb: String, _ append: (inout JSONWriter) -> Void) throws -> AccountsJSON {
+  func call(_ verb: String, _ append: (inout JSONWriter) -> Void) throws -> JSONTree {
     var json = JSONWriter(.compact)
     json.beginObject()
     append(&json)
@@ -61,17 +61,16 @@ struct AccountsClient {
     return uid
   }
 
-  private func tree(_ body: [UInt8]?) throws -> AccountsJSON { try AccountsJSON(parsing: body ?? Array("{}".utf8)) }
+  private func tree(_ body: [UInt8]?) throws -> JSONTree { try JSONTree(parsing: body ?? Array("{}".utf8)) }
 }
 
 extension JSONWriter {
   /// Appends a parsed JSON value.
-  mutating func append(_ tree: AccountsJSON) {
-    switch tree {
+  mutating func append(_ tree: JSONTree) {
+    switch tree.kind {
     case .null: null()
     case .boolean(let value): bool(value)
-    case .integer(let value): number(Int(value))
-    case .double(let value): double(value)
+    case .number(let text): value(text)
     case .string(let text): string(text)
     case .array(let elements):
       beginArray()

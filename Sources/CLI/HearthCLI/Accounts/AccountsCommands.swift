@@ -34,7 +34,7 @@ extension Command {
     })
 
   /// Returns the line of an account: ID, address, sign-in methods, whether it is disabled, and claims.
-  private static func row(_ user: AccountsJSON) -> String {
+  private static func row(_ user: JSONTree) -> String {
     let providers = (user["providerUserInfo"]?.elements ?? []).compactMap { $0["providerId"]?.text }
     var cells = [
       user["localId"]?.text ?? "", user["email"]?.text ?? user["phoneNumber"]?.text ?? "-",

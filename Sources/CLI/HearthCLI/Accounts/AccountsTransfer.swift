@@ -63,11 +63,11 @@ extension Command {
     ],
     run: { arguments in
       let path = arguments.operands[0]
-      let file: AccountsJSON
-      do { file = try AccountsJSON(parsing: try bytes(of: path)) } catch let error as WireError {
+      let file: JSONTree
+      do { file = try JSONTree(parsing: try bytes(of: path)) } catch let error as WireError {
         throw CommandFailure.data("\(path) is not valid JSON: \(error)")
       }
-      guard case .array(let users)? = file["users"] else {
+      guard case .array(let users)? = file["users"]?.kind else {
         throw CommandFailure.data("\(path) has no array 'users'; import a file that `firebase auth:export` wrote")
       }
       let client = try AccountsClient(arguments)
@@ -78,7 +78,7 @@ extension Command {
         let answer = try client.call("batchCreate") { json in
           append(hashParameters: arguments, to: &json)
           json.key("users")
-          json.append(.array(batch))
+          json.append(JSONTree(.array(batch)))
         }
         for error in answer["error"]?.elements ?? [] {
           failures += 1

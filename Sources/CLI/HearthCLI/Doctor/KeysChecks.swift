@@ -1,4 +1,5 @@
 import Accounts
+import DocumentModel
 import FixtureTree
 import Glibc
 import HearthServer

@@ -166,7 +166,7 @@ enum QueryJSON {
       json.beginObject()
       append(path, to: &json)
       json.key("op")
-      json.string(name(of: op))
+      json.string(op.wireName)
       json.key("value")
       try DocumentJSON.append(value, to: &json)
       json.endObject()
@@ -179,21 +179,6 @@ enum QueryJSON {
       json.endObject()
     }
     json.endObject()
-  }
-
-  private static func name(of op: FieldOperator) -> String {
-    switch op {
-    case .lessThan: "LESS_THAN"
-    case .lessThanOrEqual: "LESS_THAN_OR_EQUAL"
-    case .greaterThan: "GREATER_THAN"
-    case .greaterThanOrEqual: "GREATER_THAN_OR_EQUAL"
-    case .equal: "EQUAL"
-    case .notEqual: "NOT_EQUAL"
-    case .arrayContains: "ARRAY_CONTAINS"
-    case .in: "IN"
-    case .arrayContainsAny: "ARRAY_CONTAINS_ANY"
-    case .notIn: "NOT_IN"
-    }
   }
 
   private static func name(of op: UnaryOperator) -> String {

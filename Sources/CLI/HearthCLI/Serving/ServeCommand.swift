@@ -138,7 +138,7 @@ extension Command {
     allowManyFiles()
     let server = try Server(configuration)
     if let imports, configuration.storage == .inMemory {
-      guard let database = try server.service.databases.database(imports.database) else {
+      guard let database = try server.registry.database(imports.database) else {
         throw CommandFailure.failed("\(imports.database) is not served; choose the served project with --project")
       }
       var progress = Progress(isQuiet: isQuiet(arguments))

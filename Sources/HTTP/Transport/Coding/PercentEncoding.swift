@@ -1,3 +1,5 @@
+import Basics
+
 /// Percent-encoding of URLs (RFC 3986).
 package enum PercentEncoding {
   /// Appends the decoded bytes. Returns `false` if a `%` is not followed by two hexadecimal digits.
@@ -13,7 +15,9 @@ package enum PercentEncoding {
     while index < text.count {
       let byte = text[index]
       if byte == UInt8(ascii: "%") {
-        guard index + 2 < text.count, let high = digit(text[index + 1]), let low = digit(text[index + 2]) else {
+        guard index + 2 < text.count, let high = Hexadecimal.digit(text[index + 1]),
+          let low = Hexadecimal.digit(text[index + 2])
+        else {
           return false
         }
         out.append(high << 4 | low)
@@ -49,15 +53,6 @@ package enum PercentEncoding {
 
   /// Whether a byte is an ASCII letter or digit.
   package static func isAlphanumeric(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 }
-
-  private static func digit(_ byte: UInt8) -> UInt8? {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-    default: nil
-    }
-  }
 
   /// Whether the bytes are valid UTF-8. Bytes below 0x80 are, and cost one comparison each.
   package static func isUTF8(_ bytes: [UInt8]) -> Bool {

@@ -28,6 +28,8 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
   private var keepsAlive = false
 
   // The request's body, if a `BodySink` receives it piece by piece.
+  /// The route that the handler found when it saw the head of the current request.
+  private var headMatch = RouteMatch()
   private var bodySink: (any BodySink)?
   private var isBodyPaused = false
   private var passedBytes = 0
@@ -166,6 +168,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
       if server.isDraining { exchange.announceShutdown() }
     } else {
       isInFlight = false
+      headMatch = exchange.match
       if parser.isBodyTooLarge { refuse(.bodyTooLarge) }
     }
   }
@@ -251,6 +254,8 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     // A handler may still hold the last exchange, which must not become another request's.
     if !isKnownUniquelyReferenced(&exchange) { exchange = Exchange(server) }
     exchange.begin(self, method)
+    exchange.match = headMatch
+    headMatch = RouteMatch()
     exchange.keepTarget(request.target)
     if server.isLogTurn() { exchange.logRequest(request.target, from: connection.socket) }
     isInFlight = true
@@ -320,40 +325,46 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
   // MARK: - Responses
 
   func respond(
-    status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) -> Void
-  ) {
-    let hasBody = status >= 200 && status != 204 && status != 304
+    status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) throws -> Void
+  ) rethrows {
+    let hasBody = Exchange.hasBody(status)
     if compressible && acceptsGzip && hasBody && method != .head {
       var made: [UInt8] = []
       swap(&made, &server.scratch)
-      body(&made)
+      defer { keepScratch(&made) }
+      try body(&made)
       let compressed = made.count >= GzipCompressor.bodyBytesMin ? server.compressor.compress(made) : nil
       write(status: status, headers: headers, isCompressed: compressed != nil, hasBody: true) { out in
         out.append(contentsOf: compressed ?? made)
       }
-      if made.capacity <= LoopServer.scratchBytesKept {
-        made.removeAll(keepingCapacity: true)
-        swap(&made, &server.scratch)
-      }
     } else {
-      write(status: status, headers: headers, isCompressed: false, hasBody: hasBody, body: body)
+      try write(status: status, headers: headers, isCompressed: false, hasBody: hasBody, body: body)
     }
     endResponse()
     process()
   }
 
-  func respond(
-    status: Int, headers: (inout HeaderWriter) -> Void, body: (inout [UInt8]) -> Void,
-    trailers: (inout HeaderWriter) -> Void
-  ) {
-    respond(status: status, headers: headers, compressible: false, body: body)
+  private func keepScratch(_ made: inout [UInt8]) {
+    guard made.capacity <= LoopServer.scratchBytesKept else { return }
+    made.removeAll(keepingCapacity: true)
+    swap(&made, &server.scratch)
   }
+
+  func respond(
+    status: Int, headers: (inout HeaderWriter) -> Void, body: (inout [UInt8]) throws -> Void,
+    trailers: (inout HeaderWriter) -> Void
+  ) rethrows {
+    try respond(status: status, headers: headers, compressible: false, body: body)
+  }
+
+  /// Writes a response. If `body` throws, the output is as before.
 
   private func write(
     status: Int, headers: (inout HeaderWriter) -> Void, isCompressed: Bool, hasBody: Bool,
-    body: (inout [UInt8]) -> Void
-  ) {
+    body: (inout [UInt8]) throws -> Void
+  ) rethrows {
     var out = connection.takeOutput()
+    let start = out.count
     appendHead(status: status, headers: headers, to: &out)
     if isCompressed { out.append("Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n") }
     if !hasBody {
@@ -366,7 +377,13 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     let lengthStart = out.count
     out.append("          \r\n\r\n")
     let bodyStart = out.count
-    body(&out)
+    do {
+      try body(&out)
+    } catch {
+      out.removeLast(out.count - start)
+      connection.returnOutput(out)
+      throw error
+    }
     out.writeDecimal(out.count - bodyStart, at: lengthStart, width: 10)
     if method == .head { out.removeLast(out.count - bodyStart) }
     connection.returnOutput(out)
@@ -415,7 +432,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
   func stream(
     status: Int, headers: (inout HeaderWriter) -> Void, contentLength: Int?, from source: any BodySource
   ) {
-    let hasBody = status >= 200 && status != 204 && status != 304 && method != .head
+    let hasBody = Exchange.hasBody(status) && method != .head
     if isHTTP10 && hasBody && contentLength == nil { keepsAlive = false }
     var out = connection.takeOutput()
     appendHead(status: status, headers: headers, to: &out)

@@ -34,18 +34,18 @@ extension HTTP2Stream {
   // MARK: - Requests of the exchange
 
   func respond(
-    status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) -> Void
-  ) {
-    respond(status: status, headers: headers, compressible: compressible, body: body, trailers: nil)
+    status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) throws -> Void
+  ) rethrows {
+    try respond(status: status, headers: headers, compressible: compressible, body: body, trailers: nil)
   }
 
   func respond(
-    status: Int, headers: (inout HeaderWriter) -> Void, body: (inout [UInt8]) -> Void,
+    status: Int, headers: (inout HeaderWriter) -> Void, body: (inout [UInt8]) throws -> Void,
     trailers: (inout HeaderWriter) -> Void
-  ) {
+  ) rethrows {
     var writer = HeaderWriter(bytes: [])
     trailers(&writer)
-    respond(status: status, headers: headers, compressible: false, body: body, trailers: writer.bytes)
+    try respond(status: status, headers: headers, compressible: false, body: body, trailers: writer.bytes)
   }
 
   func stream(
@@ -54,7 +54,7 @@ extension HTTP2Stream {
     server.responseFields.beginHead(status: status)
     server.responseFields.add(headers)
     if let contentLength { server.responseFields.addContentLength(contentLength) }
-    if Self.hasBody(status) && head.method != .head {
+    if Exchange.hasBody(status) && head.method != .head {
       reply.source = source
       submit(hasBody: true)
     } else {
@@ -73,13 +73,23 @@ extension HTTP2Stream {
   }
 
   private func respond(
-    status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) -> Void,
+    status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) throws -> Void,
     trailers: [UInt8]?
-  ) {
+  ) rethrows {
     var made = multiplexer.takeSpare()
     var isCompressed = false
-    let hasBody = Self.hasBody(status)
-    if hasBody { body(&made) }
+    let hasBody = Exchange.hasBody(status)
+    if hasBody {
+      do {
+        try body(&made)
+      } catch {
+        if made.capacity <= Self.bytesKept {
+          made.removeAll(keepingCapacity: true)
+          multiplexer.giveSpare(made)
+        }
+        throw error
+      }
+    }
     if compressible && head.acceptsGzip && head.method != .head && made.count >= GzipCompressor.bodyBytesMin,
       let compressed = server.compressor.compress(made)
     {
@@ -105,8 +115,6 @@ extension HTTP2Stream {
     submit(hasBody: !made.isEmpty || trailers != nil)
     server.countRequest()
   }
-
-  private static func hasBody(_ status: Int) -> Bool { status >= 200 && status != 204 && status != 304 }
 
   private func submit(hasBody: Bool) {
     reply.isBegun = true

@@ -84,16 +84,20 @@ final class LocalExchange: ResponseSink {
   // MARK: - The response
 
   func respond(
-    status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) -> Void
-  ) {
-    respond(status: status, headers: headers, body: body, trailers: { _ in })
+    status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) throws -> Void
+  ) rethrows {
+    try respond(status: status, headers: headers, body: body, trailers: { _ in })
   }
 
   func respond(
-    status: Int, headers: (inout HeaderWriter) -> Void, body: (inout [UInt8]) -> Void,
+    status: Int, headers: (inout HeaderWriter) -> Void, body: (inout [UInt8]) throws -> Void,
     trailers: (inout HeaderWriter) -> Void
-  ) {
-    if hasBody(status) { body(&pending) }
+  ) rethrows {
+    if Exchange.hasBody(status) {
+      var made: [UInt8] = []
+      try body(&made)
+      if method != .head { pending = made }
+    }
     self.trailers = Self.lines(trailers)
     begin(status, headers)
     finish()
@@ -116,7 +120,7 @@ final class LocalExchange: ResponseSink {
     pull()
   }
 
-  private func hasBody(_ status: Int) -> Bool { status >= 200 && status != 204 && status != 304 && method != .head }
+  private func hasBody(_ status: Int) -> Bool { Exchange.hasBody(status) && method != .head }
 
   private func begin(_ status: Int, _ headers: (inout HeaderWriter) -> Void) {
     let receive = onHead

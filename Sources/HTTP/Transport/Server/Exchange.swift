@@ -20,11 +20,14 @@ extension RequestHandler {
 
 /// The protocol's side of exchanges. An HTTP/1 session has one response at a time, other protocols have many.
 protocol ResponseSink: AnyObject {
+  // Both call `body` once, unless the status allows none. If it throws, nothing was sent.
   func respond(
-    status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) -> Void)
+    status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) throws -> Void
+  ) rethrows
   func respond(
-    status: Int, headers: (inout HeaderWriter) -> Void, body: (inout [UInt8]) -> Void,
-    trailers: (inout HeaderWriter) -> Void)
+    status: Int, headers: (inout HeaderWriter) -> Void, body: (inout [UInt8]) throws -> Void,
+    trailers: (inout HeaderWriter) -> Void
+  ) rethrows
   func stream(
     status: Int, headers: (inout HeaderWriter) -> Void, contentLength: Int?, from source: any BodySource)
   func resume()
@@ -51,6 +54,8 @@ package final class Exchange: @unchecked Sendable {
   /// The kind under which the request is counted, from 1 up to but excluding `TransportCounts.kinds`. Requests that
   /// no handler classified have kind 0.
   package var kind = 0
+  /// The route of the request. The handler sets it when it first sees the request, in `openBody` or in `handle`.
+  package var match = RouteMatch()
   /// The status to count if the response's own says nothing about success, as in gRPC.
   package var countedStatus: Int?
   private var method = HTTPMethod.other
@@ -96,36 +101,54 @@ package final class Exchange: @unchecked Sendable {
   }
 
   /// Sends a complete response. `body` appends to the connection's own output, which may already hold other bytes,
-  /// and must not change those. Responses to `HEAD` and responses with status 204 or 304 have no body.
+  /// and must not change those. Responses to `HEAD` and responses with status 204 or 304 have no body. If `body`
+  /// throws, nothing is sent, and the request still needs a response.
   ///
   /// - Parameter compressible: whether a body of 1 KiB or more may be sent with gzip if the client accepts it.
   package func respond(
-    status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool = true, body: (inout [UInt8]) -> Void
-  ) {
+    status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool = true,
+    body: (inout [UInt8]) throws -> Void
+  ) rethrows {
     requireLoop()
     guard state == .awaitingResponse, let sink else {
       assert(state == .closed, "a request gets only one response")
       return
     }
-    complete()
-    count(status)
-    sink.respond(status: status, headers: headers, compressible: compressible, body: body)
+    if !Self.hasBody(status) { complete(status) }
+    try sink.respond(
+      status: status, headers: headers, compressible: compressible,
+      body: { out in
+        try body(&out)
+        complete(status)
+      })
   }
 
   /// Sends a complete response with fields after its body. HTTP/1 leaves these trailers out. `body` works as above.
   /// To send a gRPC error, which has no body, put the trailers into `headers` and call the method above.
   package func respond(
-    status: Int, headers: (inout HeaderWriter) -> Void, body: (inout [UInt8]) -> Void,
+    status: Int, headers: (inout HeaderWriter) -> Void, body: (inout [UInt8]) throws -> Void,
     trailers: (inout HeaderWriter) -> Void
-  ) {
+  ) rethrows {
     requireLoop()
     guard state == .awaitingResponse, let sink else {
       assert(state == .closed, "a request gets only one response")
       return
     }
+    if !Self.hasBody(status) { complete(status) }
+    try sink.respond(
+      status: status, headers: headers,
+      body: { out in
+        try body(&out)
+        complete(status)
+      }, trailers: trailers)
+  }
+
+  /// Whether a response with a status has a body, even an empty one.
+  static func hasBody(_ status: Int) -> Bool { status >= 200 && status != 204 && status != 304 }
+
+  private func complete(_ status: Int) {
     complete()
     count(status)
-    sink.respond(status: status, headers: headers, body: body, trailers: trailers)
   }
 
   /// Sends a response in slices. `source` is asked for a slice only while the client takes them. Over plain HTTP/1
@@ -200,6 +223,7 @@ package final class Exchange: @unchecked Sendable {
     self.sink = sink
     self.method = method
     kind = 0
+    match = RouteMatch()
     countedStatus = nil
     isFailureLogged = false
     begunMicroseconds = EventLoop.microseconds()

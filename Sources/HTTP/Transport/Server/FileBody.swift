@@ -1,5 +1,5 @@
+import Basics
 import CUV
-import Dispatch
 import Glibc
 
 /// Part of a file as the body of a response. Over plain HTTP/1 the kernel sends it. Otherwise it is read in slices.
@@ -16,7 +16,7 @@ package final class FileBody: BodySource {
 
   private static let pageBytes = max(1, Int(sysconf(Int32(_SC_PAGESIZE))))
 
-  private static let workers = DispatchQueue(label: "hearth.file-reads", attributes: .concurrent)
+  private static let workers = BoundedWorkers("file-reads", threads: WorkerLimits.fileReadsThreadsMax)
 
   let descriptor: Int32
   private(set) var offset: Int
@@ -112,7 +112,8 @@ package final class FileBody: BodySource {
     let descriptor = descriptor
     let offset = offset
     let bound = LoopBound(self, to: exchange.loop)
-    Self.workers.async {
+    // The response has begun: it must not be refused.
+    Self.workers.runAlways {
       let isRead = Self.read(descriptor, offset, count)
       bound.later { body in
         body.isFetching = false

@@ -1,5 +1,5 @@
 package import DocumentModel
-package import DocumentStore
+import DocumentStore
 import KeyEncoding
 package import KeyValue
 import Matching

@@ -1,5 +1,5 @@
 package import DocumentModel
-package import DocumentStore
+import DocumentStore
 package import KeyValue
 
 /// The results of a query, pulled in slices.

@@ -228,21 +228,3 @@ struct ValueBounds {
     if upper.map({ Ordering.raw(code, $0) == .less }) ?? true { upper = code }
   }
 }
-
-extension FieldOperator {
-  /// The symbol of the operator in plans and logs.
-  package var symbol: String {
-    switch self {
-    case .lessThan: "<"
-    case .lessThanOrEqual: "<="
-    case .greaterThan: ">"
-    case .greaterThanOrEqual: ">="
-    case .equal: "=="
-    case .notEqual: "!="
-    case .arrayContains: "contains"
-    case .in: "in"
-    case .arrayContainsAny: "contains-any"
-    case .notIn: "not-in"
-    }
-  }
-}

@@ -83,22 +83,6 @@ package enum QueryLimits {
 }
 
 extension FieldOperator {
-  /// The name of the operator in the API.
-  package var wireName: String {
-    switch self {
-    case .lessThan: "LESS_THAN"
-    case .lessThanOrEqual: "LESS_THAN_OR_EQUAL"
-    case .greaterThan: "GREATER_THAN"
-    case .greaterThanOrEqual: "GREATER_THAN_OR_EQUAL"
-    case .equal: "EQUAL"
-    case .notEqual: "NOT_EQUAL"
-    case .arrayContains: "ARRAY_CONTAINS"
-    case .in: "IN"
-    case .arrayContainsAny: "ARRAY_CONTAINS_ANY"
-    case .notIn: "NOT_IN"
-    }
-  }
-
   /// Whether the operator adds its field to the order (firestore-api.md, section 4.2).
   var isInequality: Bool {
     switch self {

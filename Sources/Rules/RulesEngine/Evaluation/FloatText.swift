@@ -1,3 +1,4 @@
+import Basics
 import Glibc
 
 /// Reads and writes floats in Java's format.
@@ -50,7 +51,7 @@ enum FloatText {
     }
     if text.count > 1, text[0] == UInt8(ascii: "0"), text[1] | 0x20 == UInt8(ascii: "x") {
       index = 2
-      let isHex = { (byte: UInt8) in Literal.hexDigit(byte) != nil }
+      let isHex = { (byte: UInt8) in Hexadecimal.digit(byte) != nil }
       var count = digits(isHex)
       if dot() { count += digits(isHex) }
       guard count > 0, at("p"), exponent() else { return nil }

@@ -132,13 +132,6 @@ struct DocumentView {
   let data: RuleValue
 }
 
-/// A time or a duration in seconds and nanoseconds. A timestamp counts from 1970. In a duration both have the same
-/// sign.
-struct Moment: Equatable {
-  let seconds: Int64
-  let nanos: Int32
-}
-
 /// Functions for byte strings.
 enum RuleBytes {
   @inline(__always)

@@ -1,3 +1,6 @@
+import Basics
+import WireFormat
+
 /// Formats values as plain text for messages, and as typed JSON for coverage reports.
 enum RuleValueText {
   /// The greatest depth of a formatted value.
@@ -48,7 +51,7 @@ enum RuleValueText {
       case .int(let number): member("intValue") { $0.quoted(String(number)) }
       case .float(let number): member("floatValue") { $0.number(number) }
       case .string(let text): member("stringValue") { $0.quoted(String(decoding: text, as: UTF8.self)) }
-      case .bytes(let bytes): member("bytesValue") { $0.quoted(base64(bytes)) }
+      case .bytes(let bytes): member("bytesValue") { $0.quoted(Base64.encode(Array(bytes))) }
       case .timestamp(let moment): member("timestampValue") { $0.quoted(timestamp(moment)) }
       case .duration(let moment): member("durationValue") { $0.quoted(duration(moment)) }
       case .latlng(let latitude, let longitude):
@@ -197,23 +200,11 @@ enum RuleValueText {
     }
   }
 
-  private static func base64(_ bytes: UnsafeRawBufferPointer) -> String {
-    let text = Evaluator.base64(bytes).map { byte in
-      switch byte {
-      case UInt8(ascii: "-"): UInt8(ascii: "+")
-      case UInt8(ascii: "_"): UInt8(ascii: "/")
-      default: byte
-      }
-    }
-    return String(decoding: text, as: UTF8.self)
-  }
-
   /// Returns RFC 3339 in UTC, with 0, 3, 6 or 9 fraction digits.
   private static func timestamp(_ moment: Moment) -> String {
-    let day = Calendar.day(of: moment)
-    let date = Calendar.date(days: day)
-    let inDay = moment.seconds - day * Calendar.secondsPerDay
-    func padded(_ number: Int64, _ width: Int) -> String {
+    let (day, inDay) = CivilDate.split(Int(moment.seconds))
+    let date = CivilDate(daysSince1970: day)
+    func padded(_ number: Int, _ width: Int) -> String {
       let text = String(number)
       return String(repeating: "0", count: max(0, width - text.count)) + text
     }

@@ -1,3 +1,5 @@
+import Basics
+
 /// Splits a ruleset into tokens.
 ///
 /// Accepts any bytes: a malformed part becomes an error, and the lexer continues after it. Cost: linear in the
@@ -167,8 +169,8 @@ struct Lexer {
       UInt8(ascii: "@"), UInt8(ascii: "+"):
       return index + 1
     case UInt8(ascii: "%"):
-      guard index + 2 < bytes.count, Literal.hexDigit(bytes[index + 1]) != nil,
-        Literal.hexDigit(bytes[index + 2]) != nil
+      guard index + 2 < bytes.count, Hexadecimal.digit(bytes[index + 1]) != nil,
+        Hexadecimal.digit(bytes[index + 2]) != nil
       else { return nil }
       return index + 3
     default: return nil

@@ -1,18 +1,12 @@
+import Basics
+
 /// Decodes the literals of a ruleset.
 enum Literal {
-  static func hexDigit(_ byte: UInt8) -> UInt32? {
-    switch byte {
-    case 0x30...0x39: UInt32(byte - 0x30)
-    case 0x41...0x46: UInt32(byte - 0x41 + 10)
-    case 0x61...0x66: UInt32(byte - 0x61 + 10)
-    default: nil
-    }
-  }
-
   /// Returns the length of the escape sequence at a backslash, or `nil` if the language does not have it.
   static func escapeLength(_ bytes: [UInt8], at index: Int) -> Int? {
     func hex(_ count: Int) -> Bool {
-      index + 2 + count <= bytes.count && bytes[(index + 2)..<(index + 2 + count)].allSatisfy { hexDigit($0) != nil }
+      index + 2 + count <= bytes.count
+        && bytes[(index + 2)..<(index + 2 + count)].allSatisfy { Hexadecimal.digit($0) != nil }
     }
     guard index + 1 < bytes.count else { return nil }
     switch bytes[index + 1] {
@@ -65,7 +59,7 @@ enum Literal {
         continue
       }
       func digits(_ from: Int, _ count: Int, radix: UInt32) -> UInt32 {
-        literal[min(from, end)..<min(from + count, end)].reduce(0) { $0 * radix + (hexDigit($1) ?? 0) }
+        literal[min(from, end)..<min(from + count, end)].reduce(0) { $0 * radix + UInt32(Hexadecimal.digit($1) ?? 0) }
       }
       switch literal[index + 1] {
       case UInt8(ascii: "n"): emit(10, false)
@@ -99,10 +93,10 @@ enum Literal {
       index = next
       if byte == UInt8(ascii: "+") {
         out.append(UInt8(ascii: " "))
-      } else if byte == UInt8(ascii: "%"), next != bytes.endIndex, let high = hexDigit(bytes[next]),
-        case let second = bytes.index(after: next), second != bytes.endIndex, let low = hexDigit(bytes[second])
+      } else if byte == UInt8(ascii: "%"), next != bytes.endIndex, let high = Hexadecimal.digit(bytes[next]),
+        case let second = bytes.index(after: next), second != bytes.endIndex, let low = Hexadecimal.digit(bytes[second])
       {
-        out.append(UInt8(high * 16 + low))
+        out.append(high << 4 | low)
         index = bytes.index(after: second)
       } else {
         out.append(byte)

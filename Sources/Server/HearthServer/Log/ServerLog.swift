@@ -1,3 +1,4 @@
+import GatewayCore
 import Gateway
 import Transport
 

@@ -1,3 +1,7 @@
+import IdentityService
+import StorageAPI
+import OperationsAPI
+import GatewayCore
 import Accounts
 import DatabaseService
 import DocumentModel
@@ -16,6 +20,7 @@ final class TestServerState: Sendable {
   let time: TestTime
   let stores: TestStores
   let accountsStore: LMDBStore
+  let identity: AccountsService
   let local: LocalServer
   private let files: TestServerFiles
   private let fileStore: LazyFileStore
@@ -49,7 +54,7 @@ final class TestServerState: Sendable {
       try stores.open(id)
     }
     let service = FirestoreService(
-      databases: registry, defaultAccess: .everybody, rules: rules, requiresIndexes: settings.requiresIndexes)
+      databases: registry, mode: .emulator, rules: rules, requiresIndexes: settings.requiresIndexes)
     files = TestServerFiles(origin, configuration, registry)
     fileStore = files.makeStore()
     let accounts: AccountStore
@@ -58,14 +63,15 @@ final class TestServerState: Sendable {
       accounts = try AccountStore(
         store: accountsStore, project: AccountsProject(settings.project), mode: .emulator, now: { time.clock.now() })
     } catch { throw .storage(error.description) }
+    identity = try configuration.accounts.service(accounts)
     let gateway = HTTPGateway(
-      service, accounts: accounts, identity: try configuration.accounts.toolkit(accounts),
+      service, accounts: accounts, identity: identity,
       files: FilesService(store: fileStore, rules: fileRules, project: settings.project),
       operations: OperationsService(counters: Self.counters, version: Server.version, unready: { [] }))
     var limits = TransportConfiguration()
     limits.targetBytesMax = 48 << 10
     limits.bodyBytesMax = HTTPGateway.bodyBytesMax
-    limits.errorBody = { status, message in HTTPGateway.errorBody(httpStatus: status, message: message) }
+    limits.errorBody = { status, message in ErrorJSON.body(httpStatus: status, message: message) }
     do throws(TransportError) { local = try LocalServer(handler: gateway, limits: limits) } catch {
       throw .listening(error.description)
     }

@@ -1,10 +1,11 @@
+import Basics
 import Glibc
 
 /// Sends mail with a shell command that reads each message from its standard input, such as `sendmail -t`.
 package final class MailCommand: Sendable {
   private let command: String
   private let sender: String
-  private let queue = BoundedQueue("mail", waitingMax: 256)
+  private let queue = BoundedWorkers("mail", unfinishedMax: WorkerLimits.mailsUnfinishedMax)
   private let failed: @Sendable (String) -> Void
 
   /// Creates a sender that runs a shell command.

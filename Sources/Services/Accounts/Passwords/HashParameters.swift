@@ -1,4 +1,4 @@
-import WireFormat
+package import WireFormat
 
 /// The hash algorithm of a batch of imported passwords, with the parameters that all its hashes share (auth-api.md,
 /// section 9).
@@ -17,13 +17,13 @@ package struct HashParameters: Sendable {
 
   /// Reads the fields `hashAlgorithm` and its parameters from an import request.
   /// - Throws: ``AccountError`` `INVALID_HASH_ALGORITHM`, or `INVALID_HASH_PARAMETERS` with the invalid parameter.
-  package init(_ fields: AccountsJSON) throws(AccountError) {
+  package init(_ fields: JSONTree) throws(AccountError) {
     guard let algorithm = fields["hashAlgorithm"]?.text, algorithm != "HASH_ALGORITHM_UNSPECIFIED" else {
       kind = nil
       return
     }
-    func number(_ value: AccountsJSON?) -> Int? { value?.int64.map { Int($0) } }
-    func bytes(_ value: AccountsJSON?) -> [UInt8]? { value?.text.flatMap { Base64.decode($0) } }
+    func number(_ value: JSONTree?) -> Int? { value?.int64.map { Int($0) } }
+    func bytes(_ value: JSONTree?) -> [UInt8]? { value?.text.flatMap { Base64.decode($0) } }
     func required<T>(_ value: T?, _ name: StaticString) throws(AccountError) -> T {
       guard let value else { throw AccountError(.invalidHashParameter, "\(name) is required for \(algorithm)") }
       return value

@@ -1,4 +1,4 @@
-/// Computes and verifies password hashes of one cost. Calls block; run them on a ``BoundedQueue``.
+/// Computes and verifies password hashes of one cost. Calls block; run them on `BoundedWorkers`.
 package struct Passwords: Sendable {
   /// The cost of a new hash.
   package let work: PasswordWork

@@ -29,10 +29,14 @@ extension AccountStore {
     return .user(verified)
   }
 
-  /// Checks the user of an expired token that was verified before. Cost: one point read.
+  /// Checks the user, or the service key, of an expired token that was verified before. Cost: one point read.
   /// - Throws: ``TokenError`` as ``check(_:)``; ``TokenError/malformed`` if the text is not a token.
-  package func checkUser(ofExpired text: UnsafeRawBufferPointer) throws(TokenError) {
-    let claims = try JSONWebToken(text).claims
+  package func checkHolder(ofExpired text: UnsafeRawBufferPointer) throws(TokenError) {
+    // Verification looks up a service key before it checks the expiry.
+    if ServiceKeys.isAccessToken(text) { return }
+    let token = try JSONWebToken(text)
+    if let id = token.keyID, serviceKeys.key(id) != nil { return }
+    let claims = token.claims
     guard let uid = claims.text("sub"), let issuedSeconds = claims.integer("iat") else { throw .malformed }
     let state: UserState
     do { state = try userStates.state(of: uid) } catch { throw .storage(error) }

@@ -1,4 +1,5 @@
 package import DocumentModel
+import WireFormat
 
 /// A parsed JSON Web Token whose signature has not been verified (RFC 7515, RFC 7519).
 package struct JSONWebToken: Sendable {

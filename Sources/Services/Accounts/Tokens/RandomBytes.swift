@@ -1,3 +1,4 @@
+import Basics
 import CSodium
 import WireFormat
 

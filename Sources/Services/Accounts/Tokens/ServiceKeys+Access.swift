@@ -1,5 +1,6 @@
 import CSodium
 import DocumentModel
+import WireFormat
 
 // Access tokens: a program gets one for an assertion that its key signed, and is then an admin.
 extension ServiceKeys {

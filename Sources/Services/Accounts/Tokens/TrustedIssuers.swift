@@ -1,5 +1,6 @@
 import DocumentModel
 import Synchronization
+import WireFormat
 
 /// Another identity provider whose tokens this server accepts.
 package struct TrustedIssuer: Equatable, Sendable {

@@ -33,47 +33,29 @@ package struct AccountsSettings: Equatable, Sendable {
 
   /// Appends the settings in the form of the API's `Config`.
   package func append(to json: inout JSONWriter, project: String) {
-    json.beginObject()
-    json.key("name")
-    json.string("projects/\(project)/config")
-    json.key("signIn")
-    json.beginObject()
-    json.key("email")
-    json.beginObject()
-    json.key("enabled")
-    json.bool(allowsPassword)
-    json.key("passwordRequired")
-    json.bool(!allowsEmailLink)
-    json.endObject()
-    json.key("anonymous")
-    json.beginObject()
-    json.key("enabled")
-    json.bool(allowsAnonymous)
-    json.endObject()
-    json.key("allowDuplicateEmails")
-    json.bool(false)
-    json.endObject()
-    json.key("client")
-    json.beginObject()
-    json.key("permissions")
-    json.beginObject()
-    json.key("disabledUserSignup")
-    json.bool(!allowsSignUp)
-    json.key("disabledUserDeletion")
-    json.bool(!allowsDeletion)
-    json.endObject()
-    json.endObject()
-    json.key("emailPrivacyConfig")
-    json.beginObject()
-    json.key("enableImprovedEmailPrivacy")
-    json.bool(hidesEmails)
-    json.endObject()
-    json.endObject()
+    json.object { json in
+      json.text("name", "projects/\(project)/config")
+      json.object("signIn") { json in
+        json.object("email") { json in
+          json.boolean("enabled", allowsPassword)
+          json.boolean("passwordRequired", !allowsEmailLink)
+        }
+        json.object("anonymous") { $0.boolean("enabled", allowsAnonymous) }
+        json.boolean("allowDuplicateEmails", false)
+      }
+      json.object("client") { json in
+        json.object("permissions") { json in
+          json.boolean("disabledUserSignup", !allowsSignUp)
+          json.boolean("disabledUserDeletion", !allowsDeletion)
+        }
+      }
+      json.object("emailPrivacyConfig") { $0.boolean("enableImprovedEmailPrivacy", hidesEmails) }
+    }
   }
 
   /// Changes the settings that a `Config` contains. The others stay as they are.
   /// - Throws: ``AccountError`` `NOT_IMPLEMENTED` if the config allows several accounts with one e-mail address.
-  package mutating func apply(_ config: AccountsJSON) throws(AccountError) {
+  package mutating func apply(_ config: JSONTree) throws(AccountError) {
     let signIn = config["signIn"]
     if signIn?["allowDuplicateEmails"]?.flag == true {
       throw AccountError(.notImplemented, "An e-mail address can belong to only one account.")
@@ -94,7 +76,7 @@ extension UserStore {
   ///   valid.
   package func settings(over defaults: AccountsSettings) throws -> AccountsSettings {
     var settings = defaults
-    if let stored = try store.read(AccountsKey(.settings).bytes) { try settings.apply(AccountsJSON(parsing: stored)) }
+    if let stored = try store.read(AccountsKey(.settings).bytes) { try settings.apply(JSONTree(parsing: stored)) }
     return settings
   }
 

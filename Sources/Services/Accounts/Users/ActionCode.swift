@@ -74,24 +74,19 @@ package struct ActionCode: Equatable, Sendable {
 
   /// Appends the code in the form that the control endpoint lists.
   package func append(to json: inout JSONWriter) {
-    json.beginObject()
-    json.key("email")
-    json.string(email)
-    json.member("newEmail", newEmail)
-    json.member("localId", uid)
-    json.key("requestType")
-    json.string(kind.rawValue)
-    json.key("oobCode")
-    json.string(code)
-    json.key("oobLink")
-    json.string(link)
-    json.key("createdAt")
-    json.int64(createdAt)
-    json.endObject()
+    json.object { json in
+      json.text("email", email)
+      json.member("newEmail", newEmail)
+      json.member("localId", uid)
+      json.text("requestType", kind.rawValue)
+      json.text("oobCode", code)
+      json.text("oobLink", link)
+      json.int64("createdAt", createdAt)
+    }
   }
 
   fileprivate init?(stored bytes: [UInt8]) {
-    guard let tree = try? AccountsJSON(parsing: bytes), let code = tree["oobCode"]?.text,
+    guard let tree = try? JSONTree(parsing: bytes), let code = tree["oobCode"]?.text,
       let kind = tree["requestType"]?.text.flatMap(Kind.init), let email = tree["email"]?.text,
       let createdAt = tree["createdAt"]?.int64
     else { return nil }

@@ -1,3 +1,4 @@
+import Basics
 package import DocumentModel
 import Synchronization
 import WireFormat

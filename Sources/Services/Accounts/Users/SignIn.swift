@@ -6,6 +6,8 @@ package struct SignInOutcome: Sendable {
   package var user: User
   package var idToken: String
   package var refreshToken: String
+  /// Whether the sign-in has created the account.
+  package var isNew = false
 }
 
 extension AccountStore {

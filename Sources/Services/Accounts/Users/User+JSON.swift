@@ -19,52 +19,33 @@ extension User {
 
   /// Appends the record as an object, without empty fields.
   package func append(to json: inout JSONWriter, for reader: Reader) {
-    json.beginObject()
-    json.key("localId")
-    json.string(uid)
-    json.member("email", email)
-    if email != nil {
-      json.key("emailVerified")
-      json.bool(isEmailVerified)
+    json.object { json in
+      json.text("localId", uid)
+      json.member("email", email)
+      if email != nil { json.boolean("emailVerified", isEmailVerified) }
+      json.member("displayName", displayName)
+      json.member("photoUrl", photoURL)
+      json.member("phoneNumber", phoneNumber)
+      if let passwordHash {
+        json.member(
+          "passwordHash", reader == .owner ? Self.redactedHash : Base64.encode(Array(passwordHash.text.utf8)))
+      }
+      if let passwordUpdatedAt { json.number("passwordUpdatedAt", Int(passwordUpdatedAt)) }
+      json.int64("validSince", validSince)
+      json.flag("disabled", isDisabled)
+      json.int64("createdAt", createdAt)
+      json.int64("lastLoginAt", lastLoginAt)
+      if let lastRefreshAt {
+        json.key("lastRefreshAt")
+        json.timestamp(Timestamp(uncheckedMicroseconds: lastRefreshAt * 1000))
+      }
+      json.member("customAttributes", customAttributes)
+      json.flag("customAuth", isCustomAuth)
+      json.flag("emailLinkSignin", hasEmailLinkSignIn)
+      json.member("initialEmail", initialEmail)
+      if reader == .store, sessionGeneration != 0 { json.int64("sessionGeneration", sessionGeneration) }
+      appendProviders(to: &json)
     }
-    json.member("displayName", displayName)
-    json.member("photoUrl", photoURL)
-    json.member("phoneNumber", phoneNumber)
-    if let passwordHash {
-      json.member(
-        "passwordHash",
-        reader == .owner ? Self.redactedHash : Base64.encode(Array(passwordHash.text.utf8)))
-    }
-    if let passwordUpdatedAt {
-      json.key("passwordUpdatedAt")
-      json.number(Int(passwordUpdatedAt))
-    }
-    json.key("validSince")
-    json.int64(validSince)
-    if isDisabled {
-      json.key("disabled")
-      json.bool(true)
-    }
-    json.key("createdAt")
-    json.int64(createdAt)
-    if let lastLoginAt {
-      json.key("lastLoginAt")
-      json.int64(lastLoginAt)
-    }
-    if let lastRefreshAt {
-      json.key("lastRefreshAt")
-      json.timestamp(Timestamp(uncheckedMicroseconds: lastRefreshAt * 1000))
-    }
-    json.member("customAttributes", customAttributes)
-    json.flag("customAuth", isCustomAuth)
-    json.flag("emailLinkSignin", hasEmailLinkSignIn)
-    json.member("initialEmail", initialEmail)
-    if reader == .store, sessionGeneration != 0 {
-      json.key("sessionGeneration")
-      json.int64(sessionGeneration)
-    }
-    appendProviders(to: &json)
-    json.endObject()
   }
 
   /// Appends the member `providerUserInfo`, including the derived providers, or nothing if the user has no
@@ -94,7 +75,7 @@ extension User {
 
   /// Reads a record that ``stored()`` wrote. Returns `nil` if it is not valid.
   init?(stored bytes: [UInt8]) {
-    guard let tree = try? AccountsJSON(parsing: bytes), let uid = tree["localId"]?.text,
+    guard let tree = try? JSONTree(parsing: bytes), let uid = tree["localId"]?.text,
       let createdAt = tree["createdAt"]?.int64
     else { return nil }
     self.init(uid: uid, createdAt: createdAt)
@@ -124,7 +105,7 @@ extension User {
 extension User.LinkedProvider {
   /// Reads an entry of `providerUserInfo`. Returns `nil` for a derived provider and for an entry without an ID at
   /// its provider.
-  package init?(_ tree: AccountsJSON) {
+  package init?(_ tree: JSONTree) {
     guard let id = tree["providerId"]?.text, id != "password", id != "phone", !id.isEmpty,
       let rawID = tree["rawId"]?.text ?? tree["federatedId"]?.text, !rawID.isEmpty
     else { return nil }
@@ -141,35 +122,16 @@ extension User.LinkedProvider {
 }
 
 extension JSONWriter {
-  /// Writes a text member, or nothing if the text is missing or empty.
-  package mutating func member(_ name: StaticString, _ text: String?) {
-    guard let text, !text.isEmpty else { return }
-    key(name)
-    string(text)
-  }
-
-  /// Writes a Boolean member if `value` is `true`, and nothing otherwise.
-  package mutating func flag(_ name: StaticString, _ value: Bool) {
-    guard value else { return }
-    key(name)
-    bool(true)
-  }
-
   fileprivate mutating func append(_ provider: User.LinkedProvider, phoneNumber: String? = nil) {
-    beginObject()
-    key("providerId")
-    string(provider.providerID)
-    key("rawId")
-    string(provider.rawID)
-    if phoneNumber == nil {
-      key("federatedId")
-      string(provider.rawID)
+    object { json in
+      json.text("providerId", provider.providerID)
+      json.text("rawId", provider.rawID)
+      if phoneNumber == nil { json.text("federatedId", provider.rawID) }
+      json.member("email", provider.email)
+      json.member("displayName", provider.displayName)
+      json.member("photoUrl", provider.photoURL)
+      json.member("screenName", provider.screenName)
+      json.member("phoneNumber", phoneNumber)
     }
-    member("email", provider.email)
-    member("displayName", provider.displayName)
-    member("photoUrl", provider.photoURL)
-    member("screenName", provider.screenName)
-    member("phoneNumber", phoneNumber)
-    endObject()
   }
 }

@@ -1,3 +1,5 @@
+import WireFormat
+
 /// The validation of account fields, and the form in which they are stored.
 package enum UserFields {
   /// Returns an e-mail address in the form in which it is stored and looked up: lower case.
@@ -61,7 +63,7 @@ package enum UserFields {
   package static func customClaims(_ text: String) throws(AccountError) -> String? {
     guard text.unicodeScalars.count <= UserLimits.claimsCharactersMax else { throw AccountError(.claimsTooLarge) }
     if text.isEmpty { return nil }
-    guard let members = (try? AccountsJSON(parsing: Array(text.utf8)))?.members else {
+    guard let members = (try? JSONTree(parsing: Array(text.utf8)))?.members else {
       throw AccountError(.invalidClaims)
     }
     for member in members where ReservedClaims.names.contains(where: { $0.utf8.elementsEqual(member.name.utf8) }) {

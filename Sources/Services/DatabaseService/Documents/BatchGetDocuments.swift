@@ -1,18 +1,6 @@
 package import DocumentModel
-package import DocumentStore
-
-/// The parameters of a BatchGetDocuments request.
-package struct BatchGetDocumentsRequest: Sendable {
-  /// The documents to read. Duplicates are ignored.
-  package var keys: [DocumentKey]
-  /// The state to read.
-  package var consistency = ConsistencySelector.latest
-  /// The transaction to begin and to read in, instead of ``consistency``.
-  package var newTransaction: TransactionMode?
-
-  /// Requests the current state of documents.
-  package init(_ keys: [DocumentKey]) { self.keys = keys }
-}
+import DocumentStore
+package import WireFormat
 
 /// The response to a BatchGetDocuments request, in slices: the existing documents in name order, then the missing
 /// ones (firestore-api.md, section 1.3).
@@ -24,28 +12,25 @@ package final class BatchGetDocumentsCursor {
   /// The time of the state that was read.
   package let readTime: Timestamp
 
-  private let database: DocumentDatabase
-  private let keys: [DocumentKey]
-  private let moment: ReadTime
+  private let access: DatabaseAccess
+  private let grant: GetsGrant
   private var next = 0
   private var missing: [DocumentKey] = []
   private var nextMissing = 0
   private let counters: ServiceCounters
 
   fileprivate init(
-    _ counters: ServiceCounters, _ database: DocumentDatabase, keys: [DocumentKey], transaction: TransactionID?,
-    moment: ReadTime
+    _ counters: ServiceCounters, _ access: DatabaseAccess, _ grant: consuming GetsGrant, transaction: TransactionID?
   ) {
     self.counters = counters
-    self.database = database
-    self.keys = keys
+    self.access = access
     self.transaction = transaction
-    self.moment = moment
-    readTime = moment.timestamp
+    readTime = grant.readTime.timestamp
+    self.grant = grant
   }
 
   /// Whether all documents have been returned.
-  package var isAtEnd: Bool { next == keys.count && nextMissing == missing.count }
+  package var isAtEnd: Bool { next == grant.keys.count && nextMissing == missing.count }
 
   /// Calls `found` for each document (with `nil` for a missing one) until it returns `false` or no documents are
   /// left.
@@ -54,13 +39,12 @@ package final class BatchGetDocumentsCursor {
   package func slice(_ found: (DocumentKey, StoredDocument?) throws -> Bool) throws {
     let before = next
     defer { counters.add(next - before, to: .documentsRead) }
-    let wantsMore = try database.read { reader in
-      try database.checkReadable(moment.timestamp.microseconds, &reader)
-      while next < keys.count {
-        let key = keys[next]
-        let document = try database.document(key, at: moment, &reader)
-        if let transaction = moment.transaction {
-          database.transactions.noteReads([(key, document?.updateVersion ?? 0)], in: transaction)
+    let wantsMore = try access.read(again: grant.readTime) { snapshot in
+      while next < grant.keys.count {
+        let key = grant.keys[next]
+        let document = try snapshot.document(at: next, of: grant)
+        if let transaction = grant.readTime.transaction {
+          access.transactions.noteReads([(key, document?.updateVersion ?? 0)], in: transaction)
         }
         next += 1
         guard let document else {
@@ -90,25 +74,18 @@ extension FirestoreService {
     _ request: BatchGetDocumentsRequest, in id: DatabaseID, as caller: Caller
   ) throws -> BatchGetDocumentsCursor {
     let access = try access(to: id, as: caller)
-    let database = access.database
     var keys = request.keys.sorted()
     var last: DocumentKey?
     keys.removeAll { key in
       defer { last = key }
       return key == last
     }
-    return try database.opening(request.newTransaction) {
+    return try access.opening(request.newTransaction) {
       try beginTransaction($0, in: id, as: caller)
     } _: { opened in
-      let consistency = opened.map(ConsistencySelector.transaction) ?? request.consistency
-      let moment = try database.read(consistency) { reader, moment in
-        try access.authorizer?.requireGets(keys, in: database, at: moment, &reader)
-        var moment = moment
-        // Later slices must show the same state.
-        moment.version = moment.timestamp.microseconds
-        return moment
+      try access.read(opened.map(ConsistencySelector.transaction) ?? request.consistency) { snapshot in
+        BatchGetDocumentsCursor(counters, access, try access.grantGets(keys, &snapshot), transaction: opened)
       }
-      return BatchGetDocumentsCursor(counters, database, keys: keys, transaction: opened, moment: moment)
     }
   }
 }

@@ -1,6 +1,6 @@
 import Dispatch
 package import DocumentModel
-package import DocumentStore
+import DocumentStore
 import Synchronization
 
 extension FirestoreService {
@@ -16,15 +16,21 @@ extension FirestoreService {
     completion: @escaping @Sendable (Result<CommitOutcome, Status>) -> Void
   ) throws {
     let access = try access(to: id, as: caller)
-    let database = access.database
     try Self.check(writes)
     let reads = try transaction.map { id throws(CommitError) in
-      try database.transactions.close(id, forWrites: !writes.isEmpty)
+      try access.transactions.close(id, forWrites: !writes.isEmpty)
     }
-    let authorizer = access.authorizer.map { RulesCommitAuthorizer(authorizer: $0, database: id) }
-    database.commit(CommitRequest(writes, after: reads, authorizer: authorizer)) { result in
-      completion(result.mapError { Status($0, database: id) })
-    }
+    access.commit(writes, after: reads) { result in completion(result.mapError { Status($0, database: id) }) }
+  }
+
+  /// Commits one write and passes the resulting document to `completion`.
+  func write(
+    _ write: Write, in id: DatabaseID, as caller: Caller,
+    completion: @escaping @Sendable (Result<Document, Status>) -> Void
+  ) throws {
+    let access = try access(to: id, as: caller)
+    try Self.check([write])
+    access.commit(write) { result in completion(result.mapError { Status($0, database: id) }) }
   }
 
   /// Applies writes atomically, for administrators, with a mark that shows later whether they were applied; see
@@ -32,14 +38,13 @@ extension FirestoreService {
   /// - Throws: ``Status`` if the commit fails, ``ModelError`` for invalid transforms. After a storage error, check
   ///   the mark: the commit may have been applied.
   package func commit(_ writes: [Write], mark: UInt64, in id: DatabaseID, as caller: Caller) throws -> CommitOutcome {
-    let access = try access(to: id, as: caller)
-    try access.requireAdmin()
+    let administrator = try access(to: id, as: caller).administrator()
     try Self.check(writes)
     var request = CommitRequest(writes)
     request.mark = mark
     let outcome = Mutex<Result<CommitOutcome, CommitError>?>(nil)
     let isDone = DispatchSemaphore(value: 0)
-    access.database.commit(request) { result in
+    administrator.database.commit(request) { result in
       outcome.withLock { $0 = result }
       isDone.signal()
     }
@@ -56,14 +61,12 @@ extension FirestoreService {
     _ writes: [Write], in id: DatabaseID, as caller: Caller,
     completion: @escaping @Sendable ([Result<WriteResult, Status>]) -> Void
   ) throws {
-    let access = try access(to: id, as: caller)
-    try access.requireAdmin()
-    let database = access.database
+    let administrator = try access(to: id, as: caller).administrator()
     try Self.check(writes)
     guard Set(writes.map(\.key)).count == writes.count else {
       throw Status(.invalidArgument, "the same document cannot be written more than once in a single request")
     }
-    database.commitEach(writes) { results in
+    administrator.database.commitEach(writes) { results in
       completion(
         results.map { result in
           switch result {

@@ -1,5 +1,4 @@
 package import DocumentModel
-package import DocumentStore
 
 /// A document to be sent to a client, borrowed from a snapshot.
 package struct FoundDocument {

@@ -1,5 +1,5 @@
 package import DocumentModel
-package import DocumentStore
+import DocumentStore
 
 extension FirestoreService {
   /// Reads one document and passes it to `body`.
@@ -20,16 +20,15 @@ extension FirestoreService {
     _ key: DocumentKey, in access: DatabaseAccess, consistency: ConsistencySelector = .latest,
     _ body: (StoredDocument) throws -> R
   ) throws -> R {
-    let database = access.database
-    return try database.read(consistency) { reader, readTime in
-      let document = try database.document(key, at: readTime, &reader)
-      try access.authorizer?.requireGet(key, document, in: database, at: readTime, reader.snapshot)
-      if let transaction = readTime.transaction {
-        database.transactions.noteReads([(key, document?.updateVersion ?? 0)], in: transaction)
+    try access.read(consistency) { snapshot in
+      let grant = try access.grantGet(key, &snapshot)
+      let document = snapshot.document(grant)
+      if let transaction = snapshot.readTime.transaction {
+        access.transactions.noteReads([(key, document?.updateVersion ?? 0)], in: transaction)
       }
       counters.add(to: .documentsRead)
       guard let document else {
-        throw Status(.notFound, "Document \"\(ResourceName(database: database.id, path: key.path).text)\" not found.")
+        throw Status(.notFound, "Document \"\(ResourceName(database: access.id, path: key.path).text)\" not found.")
       }
       return try body(document)
     }

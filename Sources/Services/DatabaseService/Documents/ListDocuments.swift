@@ -1,43 +1,13 @@
 package import DocumentModel
 import DocumentStore
 import KeyEncoding
-import KeyValue
 import Matching
 import QueryEngine
-import WireFormat
+package import WireFormat
 
-/// The parameters of a ListDocuments request.
-package struct ListDocumentsRequest: Sendable {
-  /// The root or a document. The listed documents are in collections directly below it.
-  package let parent: ResourcePath
-  /// The ID of the collection. With `nil`, the documents of all collections below the parent are listed, in name
-  /// order.
-  package let collectionID: String?
-  /// The maximum number of documents in a page; 0 for the default.
-  package var pageSize = 0
-  /// The token that an earlier page returned; empty for the first page.
-  package var pageToken: [UInt8] = []
-  /// The order as text; empty for name order.
-  package var orderBy = ""
-  /// Whether to list missing documents that have descendants.
-  package var showMissing = false
-  /// The state to read.
-  package var consistency = ConsistencySelector.latest
-
-  /// Requests the first page of a collection in name order.
-  package init(_ collection: ResourcePath) {
-    parent = collection.parent
-    collectionID = collection.id
-  }
-
-  /// Requests the first page of all collections directly below a parent.
-  package init(allBelow parent: ResourcePath) {
-    self.parent = parent
-    collectionID = nil
-  }
-
+extension ListDocumentsRequest {
   /// A query with the same documents.
-  var query: Query { Query(parent: parent, collectionID: collectionID) }
+  fileprivate var query: Query { Query(parent: parent, collectionID: collectionID) }
 }
 
 extension FirestoreService {
@@ -52,8 +22,8 @@ extension FirestoreService {
     _ request: ListDocumentsRequest, in id: DatabaseID, as caller: Caller
   ) throws -> ListDocumentsCursor {
     let access = try access(to: id, as: caller)
-    let database = access.database
-    if request.showMissing { try access.requireAdmin() }
+    // Rules do not cover missing documents.
+    let administrator = request.showMissing ? try access.administrator() : nil
     guard request.pageSize >= 0 else { throw Status(.invalidArgument, "Page size must be nonnegative.") }
     let orders = request.orderBy.isEmpty ? [ListDocumentsCursor.byName] : try OrderBy.parse(request.orderBy)
     if request.collectionID == nil {
@@ -71,31 +41,31 @@ extension FirestoreService {
       "documents", request.parent.text, request.collectionID ?? "", request.orderBy,
       request.showMissing ? "missing" : "")
     let after = try request.pageToken.isEmpty ? nil : PageToken.position(request.pageToken, binding)
-    return try database.read(request.consistency) { reader, readTime in
-      if let authorizer = access.authorizer {
-        var query = request.query
-        query.limit = request.pageSize == 0 ? nil : request.pageSize
-        if !request.orderBy.isEmpty { query.orders = orders }
-        try authorizer.requireList(query, in: database, at: readTime, reader.snapshot)
-      }
+    var query = request.query
+    query.limit = request.pageSize == 0 ? nil : request.pageSize
+    if !request.orderBy.isEmpty { query.orders = orders }
+    let incarnation = access.incarnation
+    return try access.read(request.consistency) { snapshot in
+      let grant = try access.grantListing(query, &snapshot)
       if !request.orderBy.isEmpty {
         try checkIndexes(
-          of: ResolvedQuery(listing: request.query, orders: orders, after: nil, limit: 1, in: id), database, &reader)
+          of: ResolvedQuery(listing: request.query, orders: orders, after: nil, limit: 1, in: id), access.edition,
+          access.indexes(&snapshot))
       }
-      return try ListDocumentsCursor(database, request, orders, after: after, binding, at: readTime, &reader)
+      let state = (incarnation, try snapshot.lastChange(grant))
+      let source: ListDocumentsCursor.Source
+      let limit = ListDocumentsCursor.limit(request)
+      if orders == [ListDocumentsCursor.byName], let id = request.collectionID {
+        source = .scan(request.parent.appending(id), administrator)
+      } else {
+        // One document more than the page holds shows whether there is a next page.
+        let (listed, results) = try snapshot.results(
+          grant, orders: orders, after: after, limit: limit + 1, access.indexes(&snapshot))
+        source = .query(listed, results)
+      }
+      return ListDocumentsCursor(
+        access, grant, request, orders, after: after, binding, source, limit: limit, state: state)
     }
-  }
-
-  /// Returns the version of the last change of a collection and the incarnation of the database. Together they
-  /// identify one state of the collection's documents. The call is not authorized: reveal the result only to callers
-  /// that may list the collection.
-  /// - Throws: The errors of ``access(to:as:)``; ``StorageError`` if the read fails.
-  package func collectionState(
-    _ collection: ResourcePath, in id: DatabaseID, as caller: Caller
-  ) throws -> (incarnation: UInt64, lastChange: Int64) {
-    let database = try access(to: id, as: caller).database
-    let incarnation = database.incarnation
-    return try database.read { reader in (incarnation, try reader.collection(collection)?.lastChange ?? 0) }
   }
 }
 
@@ -105,53 +75,57 @@ extension FirestoreService {
 /// nested maps take many times their stored bytes in JSON.
 package final class ListDocumentsCursor {
   /// The source of the documents.
-  private enum Source {
-    /// A collection in name order.
-    case scan(ResourcePath)
+  fileprivate enum Source {
+    /// A collection in name order, with missing documents for administrators who request them.
+    case scan(ResourcePath, DatabaseAdministrator?)
     /// Any other listing.
     case query(ResolvedQuery, any QueryResults)
   }
 
-  static let byName = Order(FieldPath(field: "__name__"))
+  fileprivate static let byName = Order(FieldPath(field: "__name__"))
   /// The maximum number of documents in a page, even if the client requests more.
   private static let pageDocumentsMax = 10_000
   /// The maximum size of the stored documents in a page, in bytes, so that the memory of a response is limited.
   private static let pageBytesMax = 8 << 20
 
-  private let database: DocumentDatabase
+  /// The incarnation of the database and the version of the last change of the collection; 0 without a collection.
+  /// Together they identify one state of the collection's documents.
+  package let state: (incarnation: UInt64, lastChange: Int64)
+
+  private let access: DatabaseAccess
+  private let grant: ListingGrant
   private let request: ListDocumentsRequest
   private let orders: [Order]
   private let after: [UInt8]?
   private let binding: PageToken.Binding
-  private let readTime: ReadTime
   private let limit: Int
   private let source: Source
   private var count = 0
   private var bytes = 0
-  private var lastKey: DocumentKey?
+  /// The last document of the page, once the page is full, with its fields if a transaction needs them.
+  private var last: (key: DocumentKey, fields: [UInt8])?
   /// The position of the last document of the page, once the page is full.
   private var place: [UInt8]?
 
   fileprivate init(
-    _ database: DocumentDatabase, _ request: ListDocumentsRequest, _ orders: [Order], after: [UInt8]?,
-    _ binding: PageToken.Binding, at readTime: ReadTime, _ reader: inout SnapshotReader
-  ) throws {
-    self.database = database
+    _ access: DatabaseAccess, _ grant: consuming ListingGrant, _ request: ListDocumentsRequest, _ orders: [Order],
+    after: [UInt8]?, _ binding: PageToken.Binding, _ source: Source, limit: Int,
+    state: (incarnation: UInt64, lastChange: Int64)
+  ) {
+    self.access = access
+    self.grant = grant
     self.request = request
     self.orders = orders
     self.after = after
     self.binding = binding
-    self.readTime = readTime
-    limit = min(request.pageSize == 0 ? Limits.pageSizeDefault : request.pageSize, Self.pageDocumentsMax)
-    if orders == [Self.byName], let id = request.collectionID {
-      source = .scan(request.parent.appending(id))
-    } else {
-      // One document more than the page holds shows whether there is a next page.
-      let query = ResolvedQuery(
-        listing: request.query, orders: orders, after: after, limit: limit + 1, in: database.id)
-      let options = PlanOptions(indexes: try database.indexes(&reader))
-      source = .query(query, try query.results(reader.snapshot, at: readTime.timestamp.microseconds, options))
-    }
+    self.source = source
+    self.limit = limit
+    self.state = state
+  }
+
+  /// The maximum number of documents in a page of a request.
+  fileprivate static func limit(_ request: ListDocumentsRequest) -> Int {
+    min(request.pageSize == 0 ? Limits.pageSizeDefault : request.pageSize, pageDocumentsMax)
   }
 
   /// Calls `found` for each document. After the last slice it returns the token of the next page, or an empty token
@@ -161,47 +135,44 @@ package final class ListDocumentsCursor {
   package func slice(
     responseBytes: () -> Int = { 0 }, _ found: (FoundDocument) throws -> Void
   ) throws -> [UInt8]? {
-    try database.read { reader in
-      try database.checkReadable(readTime.timestamp.microseconds, &reader)
+    try access.read(again: grant.readTime) { snapshot in
       switch source {
       case .query(let query, let results):
-        try listOrdered(query, results, reader.snapshot, responseBytes, found)
+        try listOrdered(query, results, snapshot, responseBytes, found)
         guard results.isAtEnd || count > limit else { return nil }
         if count <= limit { place = nil }
-      case .scan(let collection):
-        place = try listByName(collection, &reader, responseBytes, found)
+      case .scan(let collection, let administrator):
+        place = try listByName(collection, administrator, &snapshot, responseBytes, found)
       }
-      try note(&reader)
+      try note()
       return place.map { PageToken.encode($0, binding) } ?? []
     }
   }
 
   /// Records the range of the page in the transaction, if the page is part of one.
-  private func note(_ reader: inout SnapshotReader) throws {
-    guard let transaction = readTime.transaction else { return }
+  private func note() throws {
+    guard let transaction = grant.readTime.transaction else { return }
     let start = after.map { after in
       switch source {
-      case .scan(let collection): SortBound.after(collection.appending(after))
+      case .scan(let collection, _): SortBound.after(collection.appending(after))
       case .query: SortBound(code: after, isBefore: false)
       }
     }
     var range = QueryRange(
       listing: QueryScope(request.query), orders: orders, from: start, includesMissing: request.showMissing,
-      in: database.id)
-    if place != nil, let lastKey {
-      let document = try database.document(lastKey, at: readTime, &reader)
-      let fields = EncodedMap(documentFields: document?.fields ?? UnsafeRawBufferPointer(start: nil, count: 0))
-      try range.end(after: fields, at: lastKey.path)
+      in: access.id)
+    if place != nil, let last {
+      try last.fields.withUnsafeBytes { try range.end(after: EncodedMap(documentFields: $0), at: last.key.path) }
     }
-    database.transactions.note(range, in: transaction)
+    access.transactions.note(range, in: transaction)
   }
 
   /// Continues the page. ``count`` exceeds ``limit`` if a document follows the page.
   private func listOrdered(
-    _ query: ResolvedQuery, _ results: any QueryResults, _ snapshot: any KeyValueSnapshot, _ responseBytes: () -> Int,
-    _ found: (FoundDocument) throws -> Void
+    _ query: ResolvedQuery, _ results: any QueryResults, _ snapshot: borrowing GuardedSnapshot,
+    _ responseBytes: () -> Int, _ found: (FoundDocument) throws -> Void
   ) throws {
-    try results.slice(snapshot, units: QueryExecution.sliceUnits) { key, document in
+    try snapshot.slice(results) { key, document in
       guard place == nil else {
         count = limit + 1
         return false
@@ -210,7 +181,7 @@ package final class ListDocumentsCursor {
       count += 1
       bytes += document.fields.count
       if count == limit || max(bytes, responseBytes()) >= Self.pageBytesMax {
-        lastKey = key
+        last = (key, grant.readTime.transaction == nil ? [] : Array(document.fields))
         place = try query.place(of: key, EncodedMap(documentFields: document.fields))
       }
       return true
@@ -219,33 +190,27 @@ package final class ListDocumentsCursor {
 
   /// Returns the ID after which the next page starts, or `nil` at the end.
   private func listByName(
-    _ collection: ResourcePath, _ reader: inout SnapshotReader, _ responseBytes: () -> Int,
-    _ found: (FoundDocument) throws -> Void
+    _ collection: ResourcePath, _ administrator: DatabaseAdministrator?, _ snapshot: inout GuardedSnapshot,
+    _ responseBytes: () -> Int, _ found: (FoundDocument) throws -> Void
   ) throws -> [UInt8]? {
-    var scan: DocumentIterator?
-    if let row = try reader.collection(collection) {
-      scan = try DocumentIterator(
-        reader.snapshot, collection: row.number, from: after.map(DocumentIterator.Start.after) ?? .beginning,
-        at: readTime.version)
-    }
+    var scan = try snapshot.scan(grant, after: after)
     var parents: SubtreeSegments?
-    if request.showMissing {
-      parents = try SubtreeSegments(reader.snapshot, below: collection, after: after, at: readTime.version)
-    }
+    if let administrator { parents = try snapshot.segments(below: collection, after: after, as: administrator) }
     var document = try scan?.next()
     var parent = try parents?.next()
-    var last: [UInt8] = []
+    var lastID: [UInt8] = []
     while document != nil || parent != nil {
-      if count == limit || max(bytes, responseBytes()) >= Self.pageBytesMax { return last }
+      if count == limit || max(bytes, responseBytes()) >= Self.pageBytesMax { return lastID }
       var id: [UInt8] = []
       if document != nil { scan?.appendID(to: &id) }
       var isMissing = document == nil
       if let parent, let order = document.map({ _ in ResourceID.compare(parent, id) }) { isMissing = order == .less }
       if isMissing, let parent { id = parent }
       let key = DocumentKey(uncheckedPath: collection.appending(id))
-      lastKey = key
+      // In name order, the position depends on no field.
+      last = (key, [])
       try found(FoundDocument(key: key, stored: isMissing ? nil : document))
-      last = id
+      lastID = id
       count += 1
       if parent == id { parent = try parents?.next() }
       if !isMissing {

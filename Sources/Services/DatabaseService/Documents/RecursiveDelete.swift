@@ -16,9 +16,8 @@ extension FirestoreService {
     _ path: ResourcePath, in id: DatabaseID, as caller: Caller, after last: DocumentKey? = nil, limit: Int,
     completion: @escaping @Sendable (Result<RecursiveDeleteOutcome, Status>) -> Void
   ) throws {
-    let access = try access(to: id, as: caller)
-    try access.requireAdmin()
-    RecursiveDelete(access.database, path, limit: limit, completion).deleteBatch(after: last, deleted: 0)
+    let administrator = try access(to: id, as: caller).administrator()
+    RecursiveDelete(administrator.database, path, limit: limit, completion).deleteBatch(after: last, deleted: 0)
   }
 }
 

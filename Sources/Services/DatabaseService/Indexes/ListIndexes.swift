@@ -1,12 +1,15 @@
 package import DocumentModel
-package import DocumentStore
+import DocumentStore
+import QueryEngine
 
 /// A declared index and its state.
 package struct DeclaredIndex: Sendable {
   package var definition: IndexDefinition
   /// The number that the store assigned, for the lifetime of the index.
   package var number: UInt64
-  package var state: StoredIndex.State
+  package var state: IndexReport.State
+  /// The fields of ``definition``, followed by those that the index adds for the order by name.
+  package var completeFields: [IndexDefinition.Field] { definition.completeFields }
 }
 
 extension FirestoreService {
@@ -15,14 +18,12 @@ extension FirestoreService {
   /// - Throws: `NOT_FOUND` if the database is not served; `PERMISSION_DENIED` if the caller is not an administrator
   ///   and rules apply.
   package func listIndexes(in id: DatabaseID, as caller: Caller) throws -> [DeclaredIndex] {
-    let access = try access(to: id, as: caller)
-    try access.requireAdmin()
-    let database = access.database
+    let database = try access(to: id, as: caller).administrator().database
     return try database.read { reader in
       let catalog = try database.indexes(&reader)
       return catalog.configuration.indexes.compactMap { definition in
         let stored = catalog.indexes.first { $0.state != .removing && $0.definition == definition.stored }
-        return stored.map { DeclaredIndex(definition: definition, number: $0.number, state: $0.state) }
+        return stored.map { DeclaredIndex(definition: definition, number: $0.number, state: $0.state.reported) }
       }
     }
   }
@@ -31,8 +32,6 @@ extension FirestoreService {
   /// - Throws: `NOT_FOUND` if the database is not served; `PERMISSION_DENIED` if the caller is not an administrator
   ///   and rules apply.
   package func listFields(in id: DatabaseID, as caller: Caller) throws -> [FieldIndexing] {
-    let access = try access(to: id, as: caller)
-    try access.requireAdmin()
-    return try access.database.declaredIndexes().fields
+    return try access(to: id, as: caller).administrator().database.declaredIndexes().fields
   }
 }

@@ -1,5 +1,5 @@
 package import DocumentModel
-package import DocumentStore
+import DocumentStore
 import FixtureTree
 import QueryEngine
 
@@ -31,9 +31,7 @@ extension FirestoreService {
   /// - Throws: `NOT_FOUND` if the database is not served; `PERMISSION_DENIED` if the caller is not an administrator
   ///   and rules apply.
   package func indexReports(in id: DatabaseID, as caller: Caller) throws -> [IndexReport] {
-    let access = try access(to: id, as: caller)
-    try access.requireAdmin()
-    return try access.database.indexReports()
+    return try access(to: id, as: caller).administrator().database.indexReports()
   }
 
   /// Returns an index file with which production would answer every query that this database has served since the
@@ -46,9 +44,7 @@ extension FirestoreService {
   package func suggestIndexes(
     _ base: IndexConfiguration?, in id: DatabaseID, as caller: Caller
   ) throws -> IndexSuggestions {
-    let access = try access(to: id, as: caller)
-    try access.requireAdmin()
-    let database = access.database
+    let database = try access(to: id, as: caller).administrator().database
     var configuration = try base ?? database.declaredIndexes()
     let (needs, isComplete) = seenQueries.needs(in: id)
     // Sort, so that the result does not depend on the order of the queries.

@@ -91,8 +91,10 @@ struct MissingIndexes {
     if database.database != DatabaseID.defaultDatabase { link += "databases/\(database.database)/" }
     switch index {
     case .composite(let definition):
-      return link + "indexes?create_composite=" + Self.base64URL(message(of: definition))
-    case .field(let field): return link + "indexes?create_exemption=" + Self.base64URL(message(of: field))
+      return link + "indexes?create_composite="
+        + String(decoding: Base64URL.encode(message(of: definition)), as: UTF8.self)
+    case .field(let field):
+      return link + "indexes?create_exemption=" + String(decoding: Base64URL.encode(message(of: field)), as: UTF8.self)
     }
   }
 
@@ -131,17 +133,5 @@ struct MissingIndexes {
         }
       }
     }
-  }
-
-  private static func base64URL(_ bytes: [UInt8]) -> String {
-    String(
-      Base64.encode(bytes).compactMap { letter -> Character? in
-        switch letter {
-        case "+": "-"
-        case "/": "_"
-        case "=": nil
-        default: letter
-        }
-      })
   }
 }

@@ -1,49 +1,24 @@
 package import DocumentModel
 import DocumentStore
 import QueryEngine
-
-/// The parameters of a PartitionQuery request.
-package struct PartitionQueryRequest: Sendable {
-  /// The query whose results are divided: a collection group in name order.
-  package var query: Query
-  /// The maximum number of cuts; must be positive.
-  package var partitionCount: Int64 = 0
-  /// The maximum number of cuts in one response; 0 for the default.
-  package var pageSize = 0
-  /// The token that an earlier page returned; empty for the first page.
-  package var pageToken: [UInt8] = []
-  /// The state to read. It cannot be that of a transaction.
-  package var consistency = ConsistencySelector.latest
-
-  /// Requests the cuts of a query's results.
-  package init(_ query: Query) { self.query = query }
-}
-
-/// The response to a PartitionQuery request.
-package struct PartitionQueryResponse: Sendable {
-  /// The documents at which partitions start, in name order. As cursors they are references with `before` set. The
-  /// first partition precedes the first of them.
-  package var partitions: [DocumentKey]
-  /// The token of the next page; empty at the end.
-  package var nextPageToken: [UInt8]
-}
+package import WireFormat
 
 /// A running PartitionQuery, executed in slices like ``RunQueryCursor``.
 package final class PartitionQueryCursor {
-  private let database: DocumentDatabase
+  private let access: DatabaseAccess
   private let sampler: PartitionSampler
-  private let readTime: Timestamp
+  private let moment: ReadTime
   private let first: Int
   private let pageSize: Int
   private let binding: PageToken.Binding
 
   fileprivate init(
-    _ database: DocumentDatabase, _ sampler: PartitionSampler, readTime: Timestamp, first: Int, pageSize: Int,
+    _ access: DatabaseAccess, _ sampler: PartitionSampler, at moment: ReadTime, first: Int, pageSize: Int,
     _ binding: PageToken.Binding
   ) {
-    self.database = database
+    self.access = access
     self.sampler = sampler
-    self.readTime = readTime
+    self.moment = moment
     self.first = first
     self.pageSize = pageSize
     self.binding = binding
@@ -52,15 +27,12 @@ package final class PartitionQueryCursor {
   /// Works for some hundred microseconds. Returns the response after the last slice, otherwise `nil`.
   /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read, ``StorageError`` if a read fails.
   package func slice() throws -> PartitionQueryResponse? {
-    let cuts = try database.read { reader in
-      try database.checkReadable(readTime.microseconds, &reader)
-      return try sampler.slice(reader.snapshot)
-    }
-    guard let cuts else { return nil }
+    guard let cuts = try access.read(again: moment, { snapshot in try snapshot.slice(sampler) }) else { return nil }
     let page = cuts.dropFirst(first).prefix(pageSize)
-    let next = PartitionPlace(first: first + page.count, version: readTime.microseconds)
+    let next = PartitionPlace(first: first + page.count, version: moment.timestamp.microseconds)
     return PartitionQueryResponse(
-      partitions: Array(page), nextPageToken: next.first < cuts.count ? PageToken.encode(next.bytes, binding) : [])
+      Array(page), in: access.id,
+      nextPageToken: next.first < cuts.count ? PageToken.encode(next.bytes, binding) : [])
   }
 }
 
@@ -76,9 +48,8 @@ extension FirestoreService {
     _ request: PartitionQueryRequest, in id: DatabaseID, as caller: Caller
   ) throws -> PartitionQueryCursor {
     let access = try access(to: id, as: caller)
-    let database = access.database
     let group = try Self.group(request)
-    let query = try ResolvedQuery(request.query, in: id, edition: database.edition)
+    let query = try ResolvedQuery(request.query, in: id, edition: access.edition)
     let cutsMax = Int(min(request.partitionCount, Self.partitionsMax))
     let binding = PageToken.Binding("partitions", group, "\(cutsMax)")
     var first = 0
@@ -88,12 +59,10 @@ extension FirestoreService {
       first = place.first
       consistency = .readTime(Timestamp(uncheckedMicroseconds: place.version))
     }
-    return try database.read(consistency) { reader, readTime in
-      try access.authorizer?.requireList(request.query, in: database, at: readTime, reader.snapshot)
-      let sampler = try PartitionSampler(
-        query, cutsMax: cutsMax, reader.snapshot, at: readTime.timestamp.microseconds)
+    return try access.read(consistency) { snapshot in
+      let grant = try access.grantQuery(query, &snapshot)
       return PartitionQueryCursor(
-        database, sampler, readTime: readTime.timestamp, first: first,
+        access, try snapshot.sampler(cutsMax: cutsMax, grant), at: grant.readTime, first: first,
         pageSize: request.pageSize == 0 ? cutsMax : request.pageSize, binding)
     }
   }

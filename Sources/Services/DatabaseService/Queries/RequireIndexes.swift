@@ -9,13 +9,11 @@ extension FirestoreService {
   /// Cost if indexes are not required: see ``QueryLog/note(_:aggregated:)``.
   /// - Throws: `FAILED_PRECONDITION` with the documented text and the missing declarations.
   func checkIndexes(
-    of query: ResolvedQuery, aggregated: [FieldPath] = [], _ database: DocumentDatabase,
-    _ reader: inout SnapshotReader
+    of query: ResolvedQuery, aggregated: [FieldPath] = [], _ edition: Edition, _ catalog: IndexCatalog
   ) throws {
-    guard database.edition == .standard else { return }
+    guard edition == .standard else { return }
     let shape = seenQueries.note(query, aggregated: aggregated)
     guard requiresIndexes else { return }
-    let catalog = try database.indexes(&reader)
     let configuration = catalog.configuration
     // In this case an index can be missing only if a field is exempt from indexing.
     if shape.isAutomatic, configuration.fields.isEmpty { return }

@@ -1,27 +1,7 @@
 package import DocumentModel
-package import DocumentStore
-import KeyValue
+import DocumentStore
 import QueryEngine
-
-/// The parameters of a RunAggregationQuery request.
-package struct RunAggregationQueryRequest: Sendable {
-  /// The query whose results are aggregated.
-  package var query: Query
-  /// The aggregations: 1 to 5.
-  package var aggregations: [Aggregation]
-  /// The state to read.
-  package var consistency = ConsistencySelector.latest
-  /// The transaction to begin and to read in, instead of ``consistency``.
-  package var newTransaction: TransactionMode?
-  /// The requested metrics of the query; `nil` for none.
-  package var explain: ExplainMode?
-
-  /// Requests aggregations of the current state.
-  package init(_ query: Query, _ aggregations: [Aggregation]) {
-    self.query = query
-    self.aggregations = aggregations
-  }
-}
+package import WireFormat
 
 /// The response to a RunAggregationQuery request.
 package struct AggregationOutcome: Sendable {
@@ -37,17 +17,19 @@ package struct AggregationOutcome: Sendable {
 
 /// A running RunAggregationQuery, executed in slices like ``RunQueryCursor``.
 package final class RunAggregationQueryCursor {
-  private let database: DocumentDatabase
+  private let access: DatabaseAccess
+  private let moment: ReadTime
   private let aliases: [String]
   private let execution: AggregationExecution
   private var explanation: ExplainCollector?
   private var outcome: AggregationOutcome
 
   fileprivate init(
-    _ database: DocumentDatabase, _ aliases: [String], _ execution: AggregationExecution, _ explain: ExplainMode?,
-    _ outcome: AggregationOutcome
+    _ access: DatabaseAccess, _ aliases: [String], _ execution: AggregationExecution, _ explain: ExplainMode?,
+    _ outcome: AggregationOutcome, at moment: ReadTime
   ) {
-    self.database = database
+    self.access = access
+    self.moment = moment
     self.aliases = aliases
     self.execution = execution
     explanation = explain.map(ExplainCollector.init)
@@ -58,11 +40,9 @@ package final class RunAggregationQueryCursor {
   /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read, ``StorageError`` if a read fails.
   package func slice() throws -> AggregationOutcome? {
     if explanation?.runs ?? true {
-      let values = try database.read { reader in
-        try database.checkReadable(outcome.readTime.microseconds, &reader)
-        let snapshot = reader.snapshot
-        func run() throws -> [Value]? { try execution.slice(snapshot, units: QueryExecution.sliceUnits) }
-        return try explanation == nil ? run() : explanation?.measure(run) ?? nil
+      let values = try access.read(again: moment) { snapshot in
+        guard explanation != nil else { return try snapshot.slice(execution) }
+        return try explanation?.measure { try snapshot.slice(execution) } ?? nil
       }
       guard let values else { return nil }
       outcome.values = zip(aliases, values).map { ($0, $1) }
@@ -88,7 +68,6 @@ extension FirestoreService {
     _ request: RunAggregationQueryRequest, in id: DatabaseID, as caller: Caller
   ) throws -> RunAggregationQueryCursor {
     let access = try access(to: id, as: caller)
-    let database = access.database
     let aggregations = request.aggregations
     guard !aggregations.isEmpty else { throw Status(.invalidArgument, "Aggregations can not be empty.") }
     guard aggregations.count <= Self.aggregationsMax else {
@@ -101,23 +80,22 @@ extension FirestoreService {
       throw Status(.invalidArgument, "Aggregation aliases contain duplicate alias: \(aggregation.alias).")
     }
     let fields = aggregations.compactMap(\.field)
-    let resolved = try ResolvedQuery(request.query, in: id, edition: database.edition, aggregated: fields)
-    return try database.opening(request.newTransaction) {
+    let resolved = try ResolvedQuery(request.query, in: id, edition: access.edition, aggregated: fields)
+    return try access.opening(request.newTransaction) {
       try beginTransaction($0, in: id, as: caller)
     } _: { opened in
-      try database.read(opened.map(ConsistencySelector.transaction) ?? request.consistency) { reader, readTime in
-        try access.authorizer?.requireList(request.query, in: database, at: readTime, reader.snapshot)
-        try checkIndexes(of: resolved, aggregated: fields, database, &reader)
-        if let transaction = readTime.transaction {
-          database.transactions.note(resolved, aggregated: fields, in: transaction)
+      try access.read(opened.map(ConsistencySelector.transaction) ?? request.consistency) { snapshot in
+        let grant = try access.grantQuery(resolved, &snapshot)
+        let indexes = try access.indexes(&snapshot)
+        try checkIndexes(of: resolved, aggregated: fields, access.edition, indexes)
+        if let transaction = grant.readTime.transaction {
+          access.transactions.note(resolved, aggregated: fields, in: transaction)
         }
-        let execution = try AggregationExecution(
-          aggregations, over: resolved, reader.snapshot, at: readTime.timestamp.microseconds,
-          PlanOptions(indexes: try database.indexes(&reader)))
+        let execution = try snapshot.aggregation(aggregations, over: grant, indexes)
         counters.add(to: .aggregations)
         return RunAggregationQueryCursor(
-          database, aggregations.map(\.alias), execution, request.explain,
-          AggregationOutcome(values: [], transaction: opened, readTime: readTime.timestamp))
+          access, aggregations.map(\.alias), execution, request.explain,
+          AggregationOutcome(values: [], transaction: opened, readTime: grant.readTime.timestamp), at: grant.readTime)
       }
     }
   }

@@ -1,21 +1,7 @@
 package import DocumentModel
-package import DocumentStore
-import KeyValue
+import DocumentStore
 import QueryEngine
-
-/// The parameters of a RunQuery request.
-package struct RunQueryRequest: Sendable {
-  package var query: Query
-  /// The state to read.
-  package var consistency = ConsistencySelector.latest
-  /// The transaction to begin and to read in, instead of ``consistency``.
-  package var newTransaction: TransactionMode?
-  /// The requested metrics of the query; `nil` for none.
-  package var explain: ExplainMode?
-
-  /// Requests results of the current state.
-  package init(_ query: Query) { self.query = query }
-}
+package import WireFormat
 
 /// The response to a RunQuery request, in slices.
 ///
@@ -26,7 +12,8 @@ package final class RunQueryCursor {
   /// The time of the state that was read.
   package let readTime: Timestamp
 
-  private let database: DocumentDatabase
+  private let access: DatabaseAccess
+  private let moment: ReadTime
   private let results: any QueryResults
   /// The transaction's record of the query; `nil` if it does not need the results.
   private var noted: TrackedQuery?
@@ -35,16 +22,16 @@ package final class RunQueryCursor {
   private let counters: ServiceCounters
 
   fileprivate init(
-    _ counters: ServiceCounters, _ database: DocumentDatabase, _ results: any QueryResults, _ explain: ExplainMode?,
-    transaction: TransactionID?,
-    readTime: Timestamp, noted: TrackedQuery?
+    _ counters: ServiceCounters, _ access: DatabaseAccess, _ results: any QueryResults, _ explain: ExplainMode?,
+    transaction: TransactionID?, at moment: ReadTime, noted: TrackedQuery?
   ) {
     self.counters = counters
-    self.database = database
+    self.access = access
+    self.moment = moment
     self.results = results
     explanation = explain.map(ExplainCollector.init)
     self.transaction = transaction
-    self.readTime = readTime
+    readTime = moment.timestamp
     self.noted = noted
   }
 
@@ -71,17 +58,17 @@ package final class RunQueryCursor {
     guard !isAtEnd else { return }
     let before = returned
     defer { counters.add(returned - before, to: .documentsRead) }
-    try database.read { reader in
-      try database.checkReadable(readTime.microseconds, &reader)
-      let snapshot = reader.snapshot
-      func run() throws {
-        try results.slice(snapshot, units: QueryExecution.sliceUnits) { key, document in
-          returned += 1
-          try noted?.returned(key, document)
-          return try found(key, document)
-        }
+    try access.read(again: moment) { snapshot in
+      func show(_ key: DocumentKey, _ document: StoredDocument) throws -> Bool {
+        returned += 1
+        try noted?.returned(key, document)
+        return try found(key, document)
       }
-      if explanation == nil { try run() } else { try explanation?.measure(run) }
+      if explanation == nil {
+        try snapshot.slice(results, show)
+      } else {
+        try explanation?.measure { try snapshot.slice(results, show) }
+      }
     }
   }
 }
@@ -95,20 +82,19 @@ extension FirestoreService {
   ///   read.
   package func runQuery(_ request: RunQueryRequest, in id: DatabaseID, as caller: Caller) throws -> RunQueryCursor {
     let access = try access(to: id, as: caller)
-    let database = access.database
-    let resolved = try ResolvedQuery(request.query, in: id, edition: database.edition)
-    return try database.opening(request.newTransaction) {
+    let resolved = try ResolvedQuery(request.query, in: id, edition: access.edition)
+    return try access.opening(request.newTransaction) {
       try beginTransaction($0, in: id, as: caller)
     } _: { opened in
-      try database.read(opened.map(ConsistencySelector.transaction) ?? request.consistency) { reader, readTime in
-        try access.authorizer?.requireList(request.query, in: database, at: readTime, reader.snapshot)
-        try checkIndexes(of: resolved, database, &reader)
-        let options = PlanOptions(indexes: try database.indexes(&reader))
-        let results = try resolved.results(reader.snapshot, at: readTime.timestamp.microseconds, options)
-        let noted = readTime.transaction.flatMap { database.transactions.note(resolved, in: $0) }
+      try access.read(opened.map(ConsistencySelector.transaction) ?? request.consistency) { snapshot in
+        let grant = try access.grantQuery(resolved, &snapshot)
+        let indexes = try access.indexes(&snapshot)
+        try checkIndexes(of: resolved, access.edition, indexes)
+        let results = try snapshot.results(grant, indexes)
+        let noted = grant.readTime.transaction.flatMap { access.transactions.note(resolved, in: $0) }
         counters.add(to: .queries)
         return RunQueryCursor(
-          counters, database, results, request.explain, transaction: opened, readTime: readTime.timestamp, noted: noted)
+          counters, access, results, request.explain, transaction: opened, at: grant.readTime, noted: noted)
       }
     }
   }

@@ -1,6 +1,4 @@
 package import DocumentModel
-import DocumentStore
-import KeyValue
 package import RulesEngine
 import Synchronization
 import WireFormat
@@ -39,53 +37,111 @@ package final class FileRules: Sendable {
   package var active: ActiveRuleset? { state.withLock { $0.upload ?? $0.file } }
 }
 
-/// A request for a file, as rules see it.
+/// An operation on a file, or the listing of the files below a prefix, as rules see it.
 package struct FileRequest: Sendable {
   package var method: RulesMethod
   package var bucket: String
   /// The name of the object. For a list: the prefix without its last slash.
   package var name: String
-  /// The caller; `nil` if unauthenticated.
-  package var auth: RulesAuth?
   /// The existing object, or `nil` if none exists.
   package var resource: MapValue?
   /// The object after the request, or `nil` if none exists.
   package var newResource: MapValue?
 
   /// Describes a request without existing or new objects.
-  package init(_ method: RulesMethod, bucket: String, name: String, auth: RulesAuth?) {
+  package init(_ method: RulesMethod, bucket: String, name: String) {
     self.method = method
     self.bucket = bucket
     self.name = name
-    self.auth = auth
   }
 }
 
-extension FirestoreService {
-  /// Evaluates a request for a file. `firestore.get()` reads one snapshot of `database`, regardless of the number of
-  /// lookups. Lookups fail if that database does not exist.
-  package func allows(_ request: FileRequest, by activeRuleset: ActiveRuleset, documentsIn database: DatabaseID?)
-    -> Bool
-  {
-    decide(request, activeRuleset, documentsIn: database, .none)?.isAllowed ?? false
+/// Proof that a caller may do one operation on one file, or list the files below one prefix. Only
+/// ``FilesAccess`` makes it.
+package struct FileGrant: ~Copyable, Sendable {
+  package let method: RulesMethod
+  package let bucket: String
+  package let name: String
+
+  fileprivate init(_ method: RulesMethod, bucket: String, name: String) {
+    self.method = method
+    self.bucket = bucket
+    self.name = name
+  }
+}
+
+/// The reason why a caller gets no ``FileGrant``.
+package enum FileDenial: Error {
+  /// No rules are loaded, and the caller is not an administrator.
+  case withoutRules
+  /// The rules deny the operation.
+  case denied(RulesMethod)
+}
+
+/// The operations on files that are open to one caller. No case is a default: each decision has to handle both.
+package enum FilesAccess: Sendable {
+  /// No rules apply: the caller is an administrator.
+  case unrestricted
+  /// Rules decide about each operation.
+  case restricted(FileAuthorizer)
+
+  /// Determines the access of a caller. `firestore.get()` in rules reads one snapshot of `database`, regardless of the
+  /// number of lookups. Lookups fail if that database does not exist.
+  /// - Throws: ``FileDenial/withoutRules`` if no rules are loaded and the caller is not an administrator.
+  package init(
+    of caller: Caller, by rules: FileRules, _ service: FirestoreService, documentsIn database: DatabaseID?
+  ) throws(FileDenial) {
+    switch caller {
+    case .administrator: self = .unrestricted
+    case .user(let auth):
+      guard let active = rules.active else { throw .withoutRules }
+      self = .restricted(FileAuthorizer(service: service, ruleset: active, auth: auth, database: database))
+    }
   }
 
-  /// Evaluates an upload before its ``FileRules/lateFields`` are known. Returns `nil` if the decision depends on
-  /// them. Cost: traces the decision.
-  package func allowsEarly(
-    _ request: FileRequest, by activeRuleset: ActiveRuleset, documentsIn database: DatabaseID?
-  ) -> Bool? {
-    guard let decision = decide(request, activeRuleset, documentsIn: database, .trace) else { return false }
+  /// Authorizes an operation. `request` is called only if rules apply.
+  /// - Throws: ``FileDenial/denied(_:)`` if the rules deny it.
+  package func grant(
+    _ method: RulesMethod, bucket: String, name: String, _ describe: (inout FileRequest) -> Void
+  ) throws(FileDenial) -> FileGrant {
+    switch self {
+    case .unrestricted: break
+    case .restricted(let authorizer):
+      var request = FileRequest(method, bucket: bucket, name: name)
+      describe(&request)
+      guard authorizer.decide(request, .none)?.isAllowed ?? false else { throw .denied(method) }
+    }
+    return FileGrant(method, bucket: bucket, name: name)
+  }
+}
+
+/// Authorizes the operations of one caller on files.
+package struct FileAuthorizer: Sendable {
+  fileprivate let service: FirestoreService
+  /// The rules that were active when the request arrived.
+  fileprivate let ruleset: ActiveRuleset
+  fileprivate let auth: RulesAuth?
+  fileprivate let database: DatabaseID?
+
+  /// Whether the rules can read the fields that are known only after the whole file has arrived.
+  package var looksAtChecksums: Bool { ruleset.looksAtChecksums }
+
+  /// Evaluates an upload before its ``FileRules/lateFields`` are known. Returns whether the decision is final. It is
+  /// not if it depends on them. Cost: traces the decision.
+  /// - Throws: ``FileDenial/denied(_:)`` if the rules deny the upload regardless of those fields.
+  package func decideEarly(_ request: FileRequest) throws(FileDenial) -> Bool {
+    guard let decision = decide(request, .trace) else { throw .denied(request.method) }
     if decision.isAllowed { return true }
     // `&&` and `||` treat an error as an unknown value. The decision is open only if the rules have read such a
     // field.
     let isOpen =
-      activeRuleset.quotesChecksums
+      ruleset.quotesChecksums
       ? !decision.trace.isEmpty
       : decision.trace.contains { value in
         FileRules.lateFields.contains { value.value.utf8.elementsEqual(Self.missing($0).utf8) }
       }
-    return isOpen ? nil : false
+    guard isOpen else { throw .denied(request.method) }
+    return false
   }
 
   /// The value of a missing field in a trace.
@@ -93,31 +149,23 @@ extension FirestoreService {
     #"{"undefined":{"causeMessage":"Property \#(field) is undefined on object."}}"#
   }
 
-  private func decide(
-    _ request: FileRequest, _ activeRuleset: ActiveRuleset, documentsIn database: DatabaseID?,
-    _ explaining: Decision.Explanation
-  ) -> Decision? {
+  /// Evaluates a request, or returns `nil` if the documents cannot be read.
+  fileprivate func decide(_ request: FileRequest, _ explaining: Decision.Explanation) -> Decision? {
     // Do not open a database for rules that read no documents.
-    guard activeRuleset.readsDocuments, let id = database, let database = try? self.database(id) else {
-      return decide(request, activeRuleset, nil, explaining)
+    let decision = try? service.withEvaluation(documentsIn: ruleset.readsDocuments ? database : nil) {
+      evaluation, now in decide(request, evaluation, now, explaining)
     }
-    return try? database.read { reader in
-      decide(request, activeRuleset, reader.snapshot, explaining)
-    }
+    if let decision { service.counters.add(to: decision.isAllowed ? .rulesAllowed : .rulesDenied) }
+    return decision
   }
 
   private func decide(
-    _ request: FileRequest, _ activeRuleset: ActiveRuleset, _ snapshot: (any KeyValueSnapshot)?,
-    _ explaining: Decision.Explanation
+    _ request: FileRequest, _ evaluation: RulesEvaluation, _ now: Timestamp, _ explaining: Decision.Explanation
   ) -> Decision {
-    let evaluation = evaluations.take()
-    defer { evaluations.give(evaluation) }
-    if let snapshot { evaluation.documents.begin(snapshot) }
-    let time = Timestamp(uncheckedMicroseconds: databases.clock.now())
     let before = request.resource.map { EncodedFields($0).bytes }
     let after = request.newResource.map { EncodedFields($0).bytes }
-    let decision = BorrowedRulesRequest.with(
-      request.method, ResourcePath.root, database: DatabaseID.defaultDatabase, auth: request.auth, time: time
+    return BorrowedRulesRequest.with(
+      request.method, ResourcePath.root, database: DatabaseID.defaultDatabase, auth: auth, time: now
     ) { borrowed in
       Self.withBytes(Array(request.bucket.utf8)) { bucket in
         Self.withBytes(Array(request.name.utf8)) { name in
@@ -130,14 +178,12 @@ extension FirestoreService {
               borrowed.newResource = after
               borrowed.lookupsMax = RulesRequest.lookupsMaxPerFile
               return evaluation.evaluator.decide(
-                activeRuleset.ruleset, borrowed, lookups: evaluation.lookups, explaining: explaining)
+                ruleset.ruleset, borrowed, lookups: evaluation.lookups, explaining: explaining)
             }
           }
         }
       }
     }
-    evaluations.counters.add(to: decision.isAllowed ? .rulesAllowed : .rulesDenied)
-    return decision
   }
 
   private static func withBytes<R>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> R) -> R {

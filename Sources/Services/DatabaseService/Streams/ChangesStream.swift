@@ -1,5 +1,5 @@
 package import DocumentModel
-package import DocumentStore
+import DocumentStore
 import KeyValue
 import Watch
 
@@ -27,10 +27,11 @@ package final class ChangesStream {
     var last: (version: Int64, position: UInt64)?
   }
 
+  private let caller: Caller
   private let database: DocumentDatabase
   private let hub: WatchHub
   private let watchHubs: WatchHubRegistry
-  private let mailbox: WatchMailbox
+  private let subscriber: Subscriber
   private let incarnation: UInt64
   private var place: Place
   private var isCaughtUpDue = true
@@ -49,9 +50,7 @@ package final class ChangesStream {
     _ service: FirestoreService, in id: DatabaseID, as caller: Caller, since token: [UInt8]?,
     wake: @escaping @Sendable () -> Void
   ) throws {
-    let access = try service.access(to: id, as: caller)
-    try access.requireAdmin()
-    let database = access.database
+    let database = try service.access(to: id, as: caller).administrator().database
     let incarnation = database.incarnation
     place = try database.read { reader in
       guard let token else { return Place(version: try reader.lastVersion()) }
@@ -63,13 +62,14 @@ package final class ChangesStream {
       }
       return Place(version: token.version)
     }
+    self.caller = caller
     self.database = database
     self.incarnation = incarnation
     watchHubs = service.watchHubs
-    mailbox = WatchMailbox(name: caller.name, wake: wake)
+    subscriber = Subscriber(name: caller.name, wake: wake)
     try Self.check(place.version, database)
     hub = watchHubs.take(database)
-    hub.subscribeToAll(mailbox)
+    hub.handle(.followAll, from: subscriber)
   }
 
   deinit { end() }
@@ -78,21 +78,22 @@ package final class ChangesStream {
   package func end() {
     guard !isOver else { return }
     isOver = true
-    hub.close(mailbox)
+    hub.close(subscriber)
     watchHubs.give(hub)
   }
 
   /// Calls `emit` for each event until it returns `false`. Data that an event borrows is valid only during the call.
-  /// - Throws: `OUT_OF_RANGE` if the client was so slow that the history no longer reaches back to its position, and
-  ///   any error of `emit`.
+  /// - Throws: `UNAUTHENTICATED` if the caller's token was revoked; `OUT_OF_RANGE` if the client was so slow that the
+  ///   history no longer reaches back to its position; any error of `emit`.
   package func pull(_ emit: (ChangesEvent) throws -> Bool) throws -> ListenStream.Progress {
     guard !isOver else { return .waiting }
+    try caller.checkToken(database.clock)
     // Empty the mailbox before reading the log, so that no commit is missed: events only mean that there may be
     // changes.
-    while let event = mailbox.take() {
+    while let event = subscriber.take() {
       switch event {
       case .noChange: isCaughtUpDue = true
-      case .lagged: hub.rejoin(mailbox)
+      case .lagged: hub.handle(.rejoin, from: subscriber)
       case .failed(let error): throw Status(error, database: database.id)
       default: break
       }
@@ -148,7 +149,7 @@ package final class ChangesStream {
 
   private func emitCommit(_ version: Int64, _ emit: (ChangesEvent) throws -> Bool) throws -> Bool {
     place = Place(version: version)
-    mailbox.noteSentVersion(version)
+    subscriber.noteSentVersion(version)
     return try emit(.commit(token: token, version: Timestamp(uncheckedMicroseconds: version)))
   }
 

@@ -21,11 +21,9 @@ extension FirestoreService {
   /// Describes every listener of the open databases. `completion` is called once, on any thread.
   ///
   /// Cost: one pass over the listeners, on the queues of their hubs.
-  /// - Throws: `PERMISSION_DENIED` if the caller is denied access without rules.
   package func listeners(
-    as caller: Caller, completion: @escaping @Sendable ([ListenerDescription]) -> Void
-  ) throws {
-    try requireDefaultAccess(caller)
+    as _: Administrator, completion: @escaping @Sendable ([ListenerDescription]) -> Void
+  ) {
     let watchHubs = watchHubs.all
     let gathered = Mutex<[ListenerDescription]>([])
     let group = DispatchGroup()

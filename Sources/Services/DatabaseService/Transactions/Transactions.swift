@@ -1,5 +1,5 @@
 package import DocumentModel
-package import DocumentStore
+import DocumentStore
 import QueryEngine
 
 extension FirestoreService {
@@ -9,22 +9,19 @@ extension FirestoreService {
   package func beginTransaction(
     _ mode: TransactionMode, in id: DatabaseID, as caller: Caller
   ) throws -> TransactionID {
-    let database = try access(to: id, as: caller).database
+    let access = try access(to: id, as: caller)
+    let transactions = access.transactions
     counters.add(to: .transactions)
     switch mode {
     case .readWrite(let retried):
       // A failed attempt holds no locks to inherit. Its ID only has to be valid.
-      if let retried { try database.transactions.rollback(retried) }
-      return try database.read { reader in
-        database.transactions.begin(.readWrite, readVersion: try reader.lastVersion())
-      }
+      if let retried { try transactions.rollback(retried) }
+      return try access.read { snapshot in transactions.begin(.readWrite, readVersion: try snapshot.lastVersion()) }
     case .readOnly(nil):
-      return try database.read { reader in
-        database.transactions.begin(.readOnly, readVersion: try reader.lastVersion())
-      }
+      return try access.read { snapshot in transactions.begin(.readOnly, readVersion: try snapshot.lastVersion()) }
     case .readOnly(let time?):
-      return try database.read(at: time) { reader, version in
-        database.transactions.begin(.readOnly, readVersion: try version ?? reader.lastVersion())
+      return try access.read(.readTime(time)) { snapshot in
+        transactions.begin(.readOnly, readVersion: try snapshot.readTime.version ?? snapshot.lastVersion())
       }
     }
   }
@@ -32,11 +29,11 @@ extension FirestoreService {
   /// Ends a transaction without writing (Rollback).
   /// - Throws: ``CommitError`` if the transaction is unknown; the errors of ``access(to:as:)``.
   package func rollback(_ transaction: TransactionID, in id: DatabaseID, as caller: Caller) throws {
-    try access(to: id, as: caller).database.transactions.rollback(transaction)
+    try access(to: id, as: caller).transactions.rollback(transaction)
   }
 }
 
-extension DocumentDatabase {
+extension DatabaseAccess {
   /// Runs a read that begins a transaction, if requested. If the read fails, the transaction is rolled back, because
   /// the client does not learn its ID.
   func opening<R>(

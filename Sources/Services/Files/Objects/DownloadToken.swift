@@ -1,3 +1,4 @@
+import Basics
 import WireFormat
 
 /// Download tokens, each of which permits its bearer to read one object without evaluating rules.

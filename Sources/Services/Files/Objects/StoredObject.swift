@@ -1,3 +1,4 @@
+import Basics
 import WireFormat
 
 /// The attributes of an object that clients set and can change later.

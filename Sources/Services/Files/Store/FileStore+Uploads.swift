@@ -1,3 +1,4 @@
+import Basics
 import KeyValue
 import Synchronization
 import WireFormat

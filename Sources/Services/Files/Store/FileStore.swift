@@ -1,3 +1,4 @@
+import Basics
 import Glibc
 package import KeyValue
 import Synchronization

@@ -1,4 +1,4 @@
-import Dispatch
+import Basics
 import Glibc
 import Synchronization
 
@@ -151,14 +151,18 @@ package final class IncomingContent: @unchecked Sendable {
     }
   }
 
-  /// Starts a sync while more bytes arrive. It uses a duplicate descriptor, so the original may be closed
-  /// meanwhile.
+  private static let syncs = BoundedWorkers(
+    "file-syncs", threads: WorkerLimits.fileSyncsThreadsMax, unfinishedMax: WorkerLimits.fileSyncsUnfinishedMax)
+
+  /// Starts a sync while more bytes arrive, unless too many wait already. It uses a duplicate descriptor, so the
+  /// original may be closed meanwhile.
   private func startSync() {
     let copy = dup(descriptor)
     guard copy >= 0 else { return }
-    DispatchQueue.global(qos: .utility).async { [syncFailure] in
+    let isTaken = Self.syncs.run { [syncFailure] in
       if fdatasync(copy) != 0 { syncFailure.code.store(errno, ordering: .releasing) }
       close(copy)
     }
+    if !isTaken { close(copy) }
   }
 }

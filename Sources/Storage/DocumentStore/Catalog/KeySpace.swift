@@ -91,6 +91,9 @@ package struct StorageKey: Sendable {
   /// Creates an empty key.
   package init() { bytes.reserveCapacity(64) }
 
+  /// Releases the memory. The next key allocates it again.
+  mutating func release() { bytes = [] }
+
   /// Starts a key in a table.
   package mutating func begin(_ table: Table) {
     bytes.removeAll(keepingCapacity: true)

@@ -1,4 +1,5 @@
 import Basics
+import DocumentModel
 import Synchronization
 
 /// Counts of commits since the start of the server, over all databases.

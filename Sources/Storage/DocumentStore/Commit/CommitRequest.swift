@@ -57,11 +57,3 @@ package struct CommitRequest: Sendable {
     }
   }
 }
-
-/// The result of a commit.
-package struct CommitOutcome: Equatable, Sendable {
-  /// The version of the commit, which is its commit time.
-  package var version: Timestamp
-  /// One result per write, in order.
-  package var results: [WriteResult]
-}

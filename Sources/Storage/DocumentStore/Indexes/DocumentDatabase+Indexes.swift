@@ -6,43 +6,6 @@ import Synchronization
 /// Receives reports on background work on indexes. Called on the writer's thread, so it must return quickly.
 package typealias IndexObserver = @Sendable ([IndexReport]) -> Void
 
-/// The state of one declared index, or of one field that is not indexed automatically.
-package struct IndexReport: Equatable, Sendable {
-  /// The state of an index.
-  package enum State: String, Sendable {
-    /// Entries of existing documents are being added.
-    case building
-    /// Entries are being deleted.
-    case removing
-    /// Complete and in use.
-    case ready
-    /// A document's entry exceeds the size limit. The index is not used.
-    case failed
-  }
-
-  /// A description such as `rooms (owner ascending, rank descending)`.
-  package var text: String
-  package var state: State
-  /// The documents processed so far while the index is being built.
-  package var documents: Int
-
-  package init(text: String, state: State, documents: Int) {
-    self.text = text
-    self.state = state
-    self.documents = documents
-  }
-
-  /// The report in one line.
-  package var line: String {
-    switch state {
-    case .building: "\(text): building, \(documents) documents so far"
-    case .removing: "\(text): removing"
-    case .ready: "\(text): ready"
-    case .failed: "\(text): failed: an entry exceeds the size limit; queries do not use this index"
-    }
-  }
-}
-
 /// The state of a database's background work: at most one index job and one expiry job run at a time.
 final class BackgroundWork: Sendable {
   let batch: IndexBatch
@@ -177,15 +140,8 @@ extension IndexReport {
 
   static func all(_ catalog: IndexCatalog) -> [IndexReport] {
     catalog.indexes.map { index in
-      let state: State =
-        switch index.state {
-        case .building: .building
-        case .ready: .ready
-        case .removing: .removing
-        case .failed: .failed
-        }
-      return IndexReport(
-        text: index.definition.text, state: state, documents: Int(clamping: index.progress.documents))
+      IndexReport(
+        text: index.definition.text, state: index.state.reported, documents: Int(clamping: index.progress.documents))
     }
       + catalog.settings.filter { !($0.isUndeclared && $0.state == .settled) }.map { setting in
         let state: State =

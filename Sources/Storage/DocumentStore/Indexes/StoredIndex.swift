@@ -79,3 +79,15 @@ extension IndexDefinition {
     return stored
   }
 }
+
+extension StoredIndex.State {
+  /// The state in reports.
+  package var reported: IndexReport.State {
+    switch self {
+    case .building: .building
+    case .ready: .ready
+    case .removing: .removing
+    case .failed: .failed
+    }
+  }
+}

@@ -1,4 +1,4 @@
-import DocumentModel
+package import DocumentModel
 import KeyEncoding
 package import KeyValue
 

@@ -15,6 +15,13 @@ package struct SnapshotReader {
     self.snapshot = snapshot
   }
 
+  /// Returns a reader of the same snapshot that takes over the scratch memory of this one.
+  package mutating func take() -> SnapshotReader {
+    let taken = self
+    key.release()
+    return taken
+  }
+
   // MARK: Catalog
 
   /// The catalog row of a collection.

@@ -1,3 +1,5 @@
+import DocumentModel
+import DocumentStore
 import Foundation
 import Glibc
 import Synchronization
@@ -66,5 +68,13 @@ enum Run {
       source.resume()
       return source
     }
+  }
+}
+
+extension DatabaseRegistry {
+  /// Returns a database that the server serves.
+  func opened(_ id: DatabaseID) throws -> DocumentDatabase {
+    guard let database = try database(id) else { throw BenchmarkError("\(id.name) is not served") }
+    return database
   }
 }

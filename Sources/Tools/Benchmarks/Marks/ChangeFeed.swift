@@ -93,7 +93,7 @@ private final class FeedBench {
     func take() throws {
       while wake.isDue.exchange(false, ordering: .sequentiallyConsistent) {
         while case .more = try stream.pull({ event in
-          if case .snapshot = event { snapshots += 1 }
+          if case .noChange = event { snapshots += 1 }
           return true
         }) {}
       }

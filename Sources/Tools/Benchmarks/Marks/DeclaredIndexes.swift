@@ -60,11 +60,11 @@ extension Benchmark {
           fields: [.init(fields[number], .ascending), .init(fields[(number + 1) % 10], .descending)])
       }
       let configuration = IndexConfiguration(indexes: indexes)
-      let (service, id) = try serve(configuration)
+      let (service, _, id) = try serve(configuration)
       var random = SampleGenerator(state: 7)
       let seconds = try commits(20_000, service, id, &random, underWay: 64)
       let directory = try Run.makeDirectory("indexes-\(round)")
-      let (durable, durableID) = try serve(configuration, file: "\(directory)/data.mdb")
+      let (durable, _, durableID) = try serve(configuration, file: "\(directory)/data.mdb")
       _ = try commits(5_000, durable, durableID, &random, underWay: 64)
       let before = bytesHandedToKernel()
       _ = try commits(300, durable, durableID, &random, underWay: 1)
@@ -78,22 +78,23 @@ extension Benchmark {
 
   private static let owners = 50
 
-  private static func serve(_ indexes: IndexConfiguration, file: String? = nil) throws -> (FirestoreService, DatabaseID)
-  {
+  private static func serve(_ indexes: IndexConfiguration, file: String? = nil) throws -> (
+    FirestoreService, DatabaseRegistry, DatabaseID
+  ) {
     guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is not a valid project id") }
     let registry = DatabaseRegistry(idleSeconds: nil, indexes: { _ in indexes }) { (_) throws(StorageError) in
       guard let file else { return try LMDBStore.open(.inMemory(mapBytes: 8 << 30)) }
       return try LMDBStore.open(LMDBOptions(path: file))
     }
-    return (FirestoreService(databases: registry, defaultAccess: .everybody), id)
+    return (FirestoreService(databases: registry, mode: .emulator), registry, id)
   }
 
   private static func load(documents: Int) throws -> (FirestoreService, DatabaseID) {
     let index = IndexDefinition(
       collectionID: "tasks", scope: .collection,
       fields: [.init(FieldPath(field: "owner"), .ascending), .init(FieldPath(field: "rank"), .descending)])
-    let (service, id) = try serve(IndexConfiguration(indexes: [index]))
-    let loader = try service.database(id).makeLoader()
+    let (service, registry, id) = try serve(IndexConfiguration(indexes: [index]))
+    let loader = try registry.opened(id).makeLoader()
     var random = SampleGenerator(state: 3)
     for start in stride(from: 0, to: documents, by: 10_000) {
       var items: [BulkLoader.Item] = []

@@ -57,7 +57,7 @@ private struct QueryWorld {
     guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is not a valid project id") }
     self.id = id
     self.documents = documents
-    let loader = try service.database(id).makeLoader()
+    let loader = try server.registry.opened(id).makeLoader()
     var samples = SampleDocuments()
     for start in stride(from: 0, to: documents, by: 20_000) {
       try loader.load(
@@ -152,7 +152,7 @@ private struct QueryWorld {
 
   /// Returns the index keys that a bare cursor visits per second.
   func keysPerSecond() throws -> Double {
-    try service.database(id).read { reader in
+    try server.registry.opened(id).read { reader in
       let cursor = try reader.snapshot.makeCursor()
       var key = StorageKey()
       key.begin(.ascendingEntries)

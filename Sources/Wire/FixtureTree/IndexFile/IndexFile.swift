@@ -1,4 +1,5 @@
 package import DocumentModel
+import WireFormat
 
 /// The reading and writing of `firestore.indexes.json`, the index file of a database (firestore-api.md, section
 /// 10.3).
@@ -20,7 +21,7 @@ package enum IndexFile {
   /// Reads an index configuration from a source. Errors contain the source's name.
   /// - Throws: ``FixtureTreeError``, as ``read(file:)`` does.
   package static func read(_ source: ByteSource) throws(FixtureTreeError) -> IndexConfiguration {
-    let root = try PositionedJSON.read(source, bytesMax: bytesMax)
+    let root = try JSONTree.read(source, bytesMax: bytesMax)
     let reader = IndexFileReader(file: source.name)
     return try reader.configuration(root)
   }

@@ -1,10 +1,11 @@
 import DocumentModel
+import WireFormat
 
 /// Converts the JSON tree of an index file to a configuration, or reports the first mistake with its place.
 struct IndexFileReader {
   let file: String
 
-  func configuration(_ root: PositionedJSON) throws(FixtureTreeError) -> IndexConfiguration {
+  func configuration(_ root: JSONTree) throws(FixtureTreeError) -> IndexConfiguration {
     var configuration = IndexConfiguration()
     for member in try members(root, "") {
       switch member.name {
@@ -20,7 +21,7 @@ struct IndexFileReader {
 
   // MARK: Indexes
 
-  private func indexes(_ list: PositionedJSON) throws(FixtureTreeError) -> [IndexDefinition] {
+  private func indexes(_ list: JSONTree) throws(FixtureTreeError) -> [IndexDefinition] {
     var known: [IndexDefinition: Int] = [:]
     var all: [IndexDefinition] = []
     for (index, element) in try elements(list, "indexes").enumerated() {
@@ -35,7 +36,7 @@ struct IndexFileReader {
     return all
   }
 
-  private func index(_ tree: PositionedJSON, _ place: String) throws(FixtureTreeError) -> IndexDefinition {
+  private func index(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> IndexDefinition {
     var collectionID: String?
     var scope = IndexDefinition.Scope.collection
     var fields: [IndexDefinition.Field]?
@@ -70,7 +71,7 @@ struct IndexFileReader {
     return IndexDefinition(collectionID: collectionID, scope: scope, fields: fields)
   }
 
-  private func fields(_ list: PositionedJSON, _ place: String) throws(FixtureTreeError) -> [IndexDefinition.Field] {
+  private func fields(_ list: JSONTree, _ place: String) throws(FixtureTreeError) -> [IndexDefinition.Field] {
     let elements = try elements(list, place, max: IndexFile.fieldsMax)
     var fields: [IndexDefinition.Field] = []
     for (index, element) in elements.enumerated() {
@@ -101,7 +102,7 @@ struct IndexFileReader {
     return fields
   }
 
-  private func field(_ tree: PositionedJSON, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Field {
+  private func field(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Field {
     var path: FieldPath?
     var mode: IndexDefinition.Mode?
     for member in try members(tree, place) {
@@ -132,7 +133,7 @@ struct IndexFileReader {
 
   // MARK: Fields
 
-  private func fieldOverrides(_ list: PositionedJSON) throws(FixtureTreeError) -> [FieldIndexing] {
+  private func fieldOverrides(_ list: JSONTree) throws(FixtureTreeError) -> [FieldIndexing] {
     var all: [FieldIndexing] = []
     for (index, element) in try elements(list, "fieldOverrides").enumerated() {
       let place = "fieldOverrides[\(index)]"
@@ -145,7 +146,7 @@ struct IndexFileReader {
     return all
   }
 
-  private func fieldOverride(_ tree: PositionedJSON, _ place: String) throws(FixtureTreeError) -> FieldIndexing {
+  private func fieldOverride(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> FieldIndexing {
     var collectionID: String?
     var path: FieldPath?
     var entries: Set<FieldIndexing.Entries>?
@@ -185,7 +186,7 @@ struct IndexFileReader {
       collectionID: collectionID, path: path, entries: entries ?? FieldIndexing.automatic, expires: expires ?? false)
   }
 
-  private func fieldEntries(_ list: PositionedJSON, _ place: String) throws(FixtureTreeError) -> Set<
+  private func fieldEntries(_ list: JSONTree, _ place: String) throws(FixtureTreeError) -> Set<
     FieldIndexing.Entries
   > {
     var entries: Set<FieldIndexing.Entries> = []
@@ -215,8 +216,7 @@ struct IndexFileReader {
   // MARK: Parts
 
   /// Returns the mode that a member sets, or `nil` if it does not set the mode.
-  private func mode(_ member: PositionedJSON.Member, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Mode?
-  {
+  private func mode(_ member: JSONTree.Member, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Mode? {
     let inner = "\(place).\(member.name)"
     switch member.name {
     case "order":
@@ -231,7 +231,7 @@ struct IndexFileReader {
     }
   }
 
-  private func vector(_ tree: PositionedJSON, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Mode {
+  private func vector(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Mode {
     var dimension: Int?
     for member in try members(tree, place) {
       switch member.name {
@@ -256,12 +256,12 @@ struct IndexFileReader {
     return .vector(dimension: dimension)
   }
 
-  private func scope(_ tree: PositionedJSON, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Scope {
+  private func scope(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Scope {
     try choose(tree, place, [("COLLECTION", .collection), ("COLLECTION_GROUP", .collectionGroup)])
   }
 
   private func collectionID(
-    _ tree: PositionedJSON, _ place: String, allowsDefault: Bool = false
+    _ tree: JSONTree, _ place: String, allowsDefault: Bool = false
   ) throws(FixtureTreeError) -> String {
     guard case .string(let id) = tree.kind else { throw failure(tree, place, "must be a string, a collection id") }
     if allowsDefault, id.utf8.elementsEqual(FieldIndexing.allCollections.utf8) { return id }
@@ -276,7 +276,7 @@ struct IndexFileReader {
   }
 
   private func fieldPath(
-    _ tree: PositionedJSON, _ place: String, allowsAll: Bool = false
+    _ tree: JSONTree, _ place: String, allowsAll: Bool = false
   ) throws(FixtureTreeError) -> FieldPath {
     guard case .string(let text) = tree.kind else { throw failure(tree, place, "must be a string") }
     if text == "*" {
@@ -293,7 +293,7 @@ struct IndexFileReader {
   }
 
   private func choose<T>(
-    _ tree: PositionedJSON, _ place: String, _ choices: [(name: String, value: T)]
+    _ tree: JSONTree, _ place: String, _ choices: [(name: String, value: T)]
   ) throws(FixtureTreeError) -> T {
     if case .string(let text) = tree.kind, let choice = choices.first(where: { $0.name == text }) {
       return choice.value
@@ -303,13 +303,12 @@ struct IndexFileReader {
     throw failure(tree, place, "must be \(names)")
   }
 
-  private func expect(_ tree: PositionedJSON, _ place: String, _ names: [String], why: String) throws(FixtureTreeError)
-  {
+  private func expect(_ tree: JSONTree, _ place: String, _ names: [String], why: String) throws(FixtureTreeError) {
     if case .string(let text) = tree.kind, names.contains(text) { return }
     throw failure(tree, place, "must be \"\(names.joined(separator: "\" or \""))\": \(why); remove the key")
   }
 
-  private func members(_ tree: PositionedJSON, _ place: String) throws(FixtureTreeError) -> [PositionedJSON.Member] {
+  private func members(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> [JSONTree.Member] {
     guard case .object(let members) = tree.kind else { throw failure(tree, place, "must be an object") }
     var seen: Set<[UInt8]> = []
     for member in members where !seen.insert(Array(member.name.utf8)).inserted {
@@ -319,8 +318,8 @@ struct IndexFileReader {
   }
 
   private func elements(
-    _ tree: PositionedJSON, _ place: String, max: Int = IndexFile.declarationsMax
-  ) throws(FixtureTreeError) -> [PositionedJSON] {
+    _ tree: JSONTree, _ place: String, max: Int = IndexFile.declarationsMax
+  ) throws(FixtureTreeError) -> [JSONTree] {
     guard case .array(let elements) = tree.kind else { throw failure(tree, place, "must be an array") }
     guard elements.count <= max else {
       throw failure(tree, place, "has \(elements.count) elements; at most \(max) are allowed")
@@ -328,11 +327,11 @@ struct IndexFileReader {
     return elements
   }
 
-  private func failure(_ tree: PositionedJSON, _ place: String, _ message: String) -> FixtureTreeError {
+  private func failure(_ tree: JSONTree, _ place: String, _ message: String) -> FixtureTreeError {
     FixtureTreeError(file: file, line: tree.line, column: tree.column, path: place, message: message)
   }
 
-  private func failure(_ member: PositionedJSON.Member, _ place: String, _ message: String) -> FixtureTreeError {
+  private func failure(_ member: JSONTree.Member, _ place: String, _ message: String) -> FixtureTreeError {
     FixtureTreeError(file: file, line: member.line, column: member.column, path: place, message: message)
   }
 }

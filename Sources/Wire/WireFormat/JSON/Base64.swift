@@ -31,16 +31,27 @@ package enum Base64 {
     return written
   }
 
-  /// Appends bytes as padded text in the standard alphabet.
-  package static func append(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) {
+  /// The characters of a text.
+  package enum Alphabet: Sendable {
+    /// With `+` and `/` (RFC 4648, section 4).
+    case standard
+    /// With `-` and `_` (RFC 4648, section 5).
+    case url
+  }
+
+  /// Appends bytes as padded text.
+  package static func append(
+    _ bytes: UnsafeRawBufferPointer, _ alphabet: Alphabet = .standard, to out: inout [UInt8]
+  ) {
     let start = out.count
+    let letters = alphabet == .standard ? standardLetters : urlLetters
     out.append(contentsOf: repeatElement(UInt8(ascii: "="), count: (bytes.count + 2) / 3 * 4))
     out.withUnsafeMutableBytes { buffer in
       var at = start
       var offset = 0
       func put(_ bits: UInt32, digits: Int) {
         for digit in 0..<digits {
-          buffer[at + digit] = alphabet.utf8Start[Int(bits >> (18 - 6 * UInt32(digit)) & 63)]
+          buffer[at + digit] = letters.utf8Start[Int(bits >> (18 - 6 * UInt32(digit)) & 63)]
         }
       }
       while offset + 3 <= bytes.count {
@@ -56,14 +67,16 @@ package enum Base64 {
     }
   }
 
-  private static let alphabet: StaticString = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+  private static let standardLetters: StaticString =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+  private static let urlLetters: StaticString = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
   /// The value of each character, or 255 for a character outside both alphabets.
   private static let digits: [UInt8] = {
     var table = [UInt8](repeating: 255, count: 256)
-    for value in 0..<64 { table[Int(alphabet.utf8Start[value])] = UInt8(value) }
-    table[Int(UInt8(ascii: "-"))] = 62
-    table[Int(UInt8(ascii: "_"))] = 63
+    for letters in [standardLetters, urlLetters] {
+      for value in 0..<64 { table[Int(letters.utf8Start[value])] = UInt8(value) }
+    }
     return table
   }()
 }

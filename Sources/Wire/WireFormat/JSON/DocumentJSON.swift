@@ -8,6 +8,15 @@ package enum DocumentJSON {
     _ document: EncodedDocument, mask: FieldMask? = nil, to writer: inout JSONWriter
   ) throws(WireError) {
     writer.beginObject()
+    try appendMembers(of: document, mask: mask, to: &writer)
+    writer.endObject()
+  }
+
+  /// Appends the members of a Document object.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the fields are damaged. The text is then incomplete.
+  static func appendMembers(
+    of document: EncodedDocument, mask: FieldMask?, to writer: inout JSONWriter
+  ) throws(WireError) {
     writer.key("name")
     writer.string(document.root, slash: document.path)
     let selection = mask.map(MaskSelection.init)
@@ -19,7 +28,6 @@ package enum DocumentJSON {
     writer.timestamp(document.createTime)
     writer.key("updateTime")
     writer.timestamp(document.updateTime)
-    writer.endObject()
   }
 
   /// Appends an object with one member per field, each with a Value object.
@@ -46,16 +54,7 @@ package enum DocumentJSON {
   /// - Throws: ``WireError/malformedProtobuf(_:)`` if a transform result is nested deeper than any valid value.
   package static func append(_ result: WriteResult, to writer: inout JSONWriter) throws(WireError) {
     writer.beginObject()
-    if let updateTime = result.updateTime {
-      writer.key("updateTime")
-      writer.timestamp(updateTime)
-    }
-    if !result.transformResults.isEmpty {
-      writer.key("transformResults")
-      writer.beginArray()
-      for value in result.transformResults { try append(value, to: &writer) }
-      writer.endArray()
-    }
+    try result.append(to: &writer)
     writer.endObject()
   }
 

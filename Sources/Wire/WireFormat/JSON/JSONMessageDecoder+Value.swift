@@ -53,7 +53,7 @@ extension JSONMessageDecoder {
       case "nullValue", "null_value":
         if !content.isNull {
           _ = try enumeration(
-            content, "null_value", "type.googleapis.com/google.protobuf.NullValue", "NULL_VALUE")
+            content, "null_value", "type.googleapis.com/google.protobuf.NullValue", ["NULL_VALUE"])
         }
         encoder.null()
       case "referenceValue", "reference_value": try encoder.reference(try string(content, "reference_value"))

@@ -5,9 +5,11 @@ package import DocumentModel
 ///
 /// One decoder serves many requests, one at a time, and keeps its buffers. A function that decodes a message
 /// requires an object, accepts both spellings of member names, treats `null` as unset, and throws ``WireError``
-/// with the path of the error. To decode a message of its own, a caller uses ``members(of:_:)``, the functions for
-/// scalars, and ``enter(_:)``, as the functions here do.
-package final class JSONMessageDecoder {
+/// with the path of the error. Other objects than messages are decoded with ``members(of:_:)``, the functions for
+/// scalars, and ``enter(_:)``.
+package final class JSONMessageDecoder: MessageDecoder {
+  package typealias Encoded = JSONValue
+
   var path = MessagePath()
   var encoder = CanonicalEncoder()
   var names = DocumentNames()
@@ -18,9 +20,15 @@ package final class JSONMessageDecoder {
   package init() {}
 
   /// Clears the path. Call it before each request, with the edition of the request's database.
-  package func reset(_ edition: Edition = .standard) {
+  package func reset(_ edition: Edition = .standard, in database: DatabaseID? = nil) {
     path.removeAll()
     self.edition = edition
+    self.database = database
+  }
+
+  package var database: DatabaseID? {
+    get { names.database }
+    set { names.database = newValue }
   }
 
   /// Enters a field, given its name in snake_case. ``leave()`` leaves it. Errors contain the path of the entered
@@ -216,7 +224,13 @@ package final class JSONMessageDecoder {
   /// empty names.
   /// - Throws: ``WireError`` if the value is not one of the names or numbers.
   package func enumeration(
-    _ value: JSONValue, _ field: StaticString, _ type: StaticString, _ names: StaticString...
+    _ value: JSONValue, _ field: StaticString, _ type: StaticString, _ names: [StaticString]
+  ) throws(WireError) -> Int {
+    try enumeration(value, field, type, of: names)
+  }
+
+  func enumeration(
+    _ value: JSONValue, _ field: StaticString, _ type: StaticString, of names: [StaticString]
   ) throws(WireError) -> Int {
     switch value.kind {
     case .integer(let number):

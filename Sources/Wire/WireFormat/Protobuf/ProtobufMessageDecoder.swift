@@ -6,7 +6,9 @@ package import DocumentModel
 /// fields with another wire type. If a field that is not repeated occurs several times, the last one is used, and
 /// so is the last member of a oneof. The bytes are untrusted: malformed or deeply nested input throws
 /// ``WireError``.
-package final class ProtobufMessageDecoder {
+package final class ProtobufMessageDecoder: MessageDecoder {
+  package typealias Encoded = UnsafeRawBufferPointer
+
   var encoder = CanonicalEncoder()
   var names = DocumentNames()
   /// The edition of the database that the values are for.
@@ -19,7 +21,15 @@ package final class ProtobufMessageDecoder {
   package init() {}
 
   /// Prepares for a request to a database of this edition.
-  package func reset(_ edition: Edition) { self.edition = edition }
+  package func reset(_ edition: Edition, in database: DatabaseID? = nil) {
+    self.edition = edition
+    self.database = database
+  }
+
+  package var database: DatabaseID? {
+    get { names.database }
+    set { names.database = newValue }
+  }
 
   // MARK: Scalars
 
@@ -30,10 +40,33 @@ package final class ProtobufMessageDecoder {
     return field.bytes
   }
 
-  /// Returns the payload of a string field as a `String`.
-  /// - Throws: ``WireError/malformedProtobuf(_:)`` if it is not valid UTF-8.
-  package static func string(_ field: ProtobufReader.Field) throws(WireError) -> String {
-    String(decoding: try text(field), as: UTF8.self)
+  /// Returns the last string field with a number, or an empty string if the message has none.
+  ///
+  /// The edition of the database determines how a request is decoded. Requests contain the database in field 1, but
+  /// clients need not send that field first.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the message is malformed or the string is not valid UTF-8.
+  package static func text(
+    _ number: Int, of message: UnsafeRawBufferPointer
+  ) throws(WireError) -> UnsafeRawBufferPointer {
+    var found = UnsafeRawBufferPointer(start: nil, count: 0)
+    var reader = ProtobufReader(message)
+    while let field = try reader.next() {
+      if field.number == number, field.wireType == .lengthDelimited { found = try text(field) }
+    }
+    return found
+  }
+
+  /// Returns the last message field with a number, or an empty message if there is none.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the message is malformed.
+  package static func message(
+    _ number: Int, of message: UnsafeRawBufferPointer
+  ) throws(WireError) -> UnsafeRawBufferPointer {
+    var found = UnsafeRawBufferPointer(start: nil, count: 0)
+    var reader = ProtobufReader(message)
+    while let field = try reader.next() {
+      if field.number == number, field.wireType == .lengthDelimited { found = field.bytes }
+    }
+    return found
   }
 
   /// Decodes a Timestamp message that must have whole microseconds, as in preconditions and read times.
@@ -81,81 +114,14 @@ package final class ProtobufMessageDecoder {
     return try ValueCodec.decoded(encoder.bytes)
   }
 
-  // MARK: Masks and preconditions
-
-  /// Decodes a `google.firestore.v1.DocumentMask` of a read, which may contain `__name__`.
-  /// - Throws: ``WireError`` if the message is malformed or a path is invalid.
-  package func documentMask(_ message: UnsafeRawBufferPointer) throws(WireError) -> FieldMask {
-    FieldMask(try maskPaths(message))
-  }
-
-  /// Decodes a `google.firestore.v1.DocumentMask` of a write.
-  /// - Throws: ``WireError/model(_:)`` with ``ModelError/reservedFieldName(_:)`` if a path contains a reserved
-  ///   name, or another ``WireError`` if the message is malformed or a path is invalid.
-  package func writableMask(_ message: UnsafeRawBufferPointer) throws(WireError) -> FieldMask {
-    let paths = try maskPaths(message)
-    for path in paths { try WriteMembers.checkWritable(path) }
-    return FieldMask(paths)
-  }
-
-  private func maskPaths(_ message: UnsafeRawBufferPointer) throws(WireError) -> [FieldPath] {
-    var paths: [FieldPath] = []
-    var reader = ProtobufReader(message)
-    while let field = try reader.next() {
-      if field.number == 1, field.wireType == .lengthDelimited { paths.append(try Self.fieldPath(field)) }
-    }
-    return paths
-  }
-
-  /// Decodes a string field that is a field path.
-  static func fieldPath(_ field: ProtobufReader.Field) throws(WireError) -> FieldPath {
-    let text = try string(field)
-    do throws(ModelError) {
-      return try FieldPath(text)
-    } catch {
-      throw .model(error)
-    }
-  }
-
-  /// Decodes a `google.firestore.v1.Precondition`. Without a member it is ``Precondition/none``.
-  /// - Throws: ``WireError`` if the message is malformed or a time is finer than microseconds.
-  package func precondition(_ message: UnsafeRawBufferPointer) throws(WireError) -> Precondition {
-    var precondition = Precondition.none
-    var reader = ProtobufReader(message)
-    while let field = try reader.next() {
-      switch (field.number, field.wireType) {
-      case (1, .varint): precondition = .exists(field.bool)
-      case (2, .lengthDelimited): precondition = .updateTime(try Self.alignedTimestamp(field.bytes))
-      default: break
-      }
-    }
-    return precondition
-  }
-
-  /// Decodes a `google.firestore.v1.TransactionOptions`.
-  /// - Throws: ``WireError`` if the message is malformed.
-  package func transactionOptions(_ message: UnsafeRawBufferPointer) throws(WireError) -> TransactionOptions {
-    var options = TransactionOptions(mode: nil)
-    var reader = ProtobufReader(message)
-    while let field = try reader.next() {
-      switch (field.number, field.wireType) {
-      case (2, .lengthDelimited):
-        var time: Timestamp?
-        var inner = ProtobufReader(field.bytes)
-        while let field = try inner.next() {
-          if field.number == 2, field.wireType == .lengthDelimited { time = try Self.alignedTimestamp(field.bytes) }
-        }
-        options.mode = .readOnly(readTime: time)
-      case (3, .lengthDelimited):
-        var retried: [UInt8] = []
-        var inner = ProtobufReader(field.bytes)
-        while let field = try inner.next() {
-          if field.number == 1, field.wireType == .lengthDelimited { retried = [UInt8](field.bytes) }
-        }
-        options.mode = .readWrite(retryTransaction: retried)
-      default: break
-      }
-    }
-    return options
+  /// Decodes the elements of a `google.firestore.v1.ArrayValue` to trees.
+  /// - Throws: ``WireError`` if the message is malformed or violates a rule that applies to `purpose`.
+  package func arrayValue(
+    _ message: UnsafeRawBufferPointer, _ purpose: CanonicalEncoder.Purpose
+  ) throws(WireError) -> [Value] {
+    encoder.reset(purpose, edition)
+    try encoder.appendArray(fromClient: message)
+    guard case .array(let elements) = try ValueCodec.decoded(encoder.bytes) else { return [] }
+    return elements
   }
 }

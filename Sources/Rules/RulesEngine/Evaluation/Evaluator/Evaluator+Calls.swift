@@ -1,3 +1,5 @@
+import Basics
+import Digests
 import Glibc
 import WireFormat
 
@@ -127,7 +129,7 @@ extension Evaluator {
     case .crc32, .crc32c, .md5, .sha256: return digest(builtin, Self.bytes(values[0]))
     case .timestampDate: return date(values)
     case .timestampOfMillis: return timestamp(Self.moment(ofMillis: Self.integer(values[0])))
-    case .timestampOfText: return timestamp(Calendar.moment(Self.bytes(values[0])))
+    case .timestampOfText: return timestamp(Moment.parse(Self.bytes(values[0])))
     case .durationValue: return durationValue(Self.integer(values[0]), Self.bytes(values[1]))
     case .durationTime: return durationTime(values.map(Self.integer))
     case .durationAbs:
@@ -225,14 +227,17 @@ extension Evaluator {
     guard charge(bytes.count * 16) else { return stopFailure }
     let digest =
       switch builtin {
-      case .crc32: Digest.crc(bytes, polynomial: Digest.crc32)
-      case .crc32c: Digest.crc(bytes, polynomial: Digest.crc32c)
-      case .md5: Digest.md5(bytes)
-      default: Digest.sha256(bytes)
+      // The language returns the least significant byte first.
+      case .crc32: Self.littleEndian(Crc32.extend(0, bytes))
+      case .crc32c: Self.littleEndian(Crc32c.extend(0, bytes))
+      case .md5: MessageDigest.compute(.md5, bytes)
+      default: MessageDigest.compute(.sha256, bytes)
       }
-    guard let copy = copied(digest) else { return stopFailure }
+    guard let digest, let copy = copied(digest) else { return stopFailure }
     return .bytes(copy)
   }
+
+  private static func littleEndian(_ sum: UInt32) -> [UInt8]? { withUnsafeBytes(of: sum.littleEndian) { Array($0) } }
 
   // MARK: Time and place
 
@@ -246,11 +251,10 @@ extension Evaluator {
   private func date(_ values: UnsafeBufferPointer<RuleValue>) -> RuleValue {
     let (year, month, day) = (Self.integer(values[0]), Self.integer(values[1]), Self.integer(values[2]))
     guard (1...9999).contains(year) else { return failure(.timestampYear, text: "", values[0]) }
-    guard (1...12).contains(month), day >= 1, day <= Calendar.daysInMonth(year: year, month: month) else {
+    guard (1...12).contains(month), day >= 1, day <= Int64(CivilDate.days(inMonth: Int(month), of: Int(year))) else {
       return failure(.date, text: "", values[0], values[1], values[2])
     }
-    let days = Calendar.days(year: year, month: month, day: day)
-    return .timestamp(Moment(seconds: days * Calendar.secondsPerDay, nanos: 0))
+    return .timestamp(Moment(day: CivilDate(year: Int(year), month: Int(month), day: Int(day)).daysSince1970))
   }
 
   private func durationValue(_ amount: Int64, _ unit: UnsafeRawBufferPointer) -> RuleValue {
@@ -276,26 +280,25 @@ extension Evaluator {
     let (sum, third) = hours.addingReportingOverflow(minutes)
     let (seconds, fourth) = sum.addingReportingOverflow(parts[2])
     guard !first, !second, !third, !fourth else { return failure(.timestamp) }
-    return duration(Calendar.normalized(seconds: seconds, nanos: parts[3], isDuration: true))
+    return duration(Moment.normalized(seconds: seconds, nanos: parts[3], isDuration: true))
   }
 
   private func part(_ builtin: Builtin, of moment: Moment) -> RuleValue {
-    let day = Calendar.day(of: moment)
-    let inDay = moment.seconds - day * Calendar.secondsPerDay
-    let date = Calendar.date(days: day)
+    let (day, inDay) = CivilDate.split(Int(moment.seconds))
+    let date = CivilDate(daysSince1970: day)
     switch builtin {
-    case .year: return .int(date.year)
-    case .month: return .int(date.month)
-    case .day: return .int(date.day)
-    case .hours: return .int(inDay / 3600)
-    case .minutes: return .int(inDay / 60 % 60)
-    case .seconds: return .int(inDay % 60)
+    case .year: return .int(Int64(date.year))
+    case .month: return .int(Int64(date.month))
+    case .day: return .int(Int64(date.day))
+    case .hours: return .int(Int64(inDay / 3600))
+    case .minutes: return .int(Int64(inDay / 60 % 60))
+    case .seconds: return .int(Int64(inDay % 60))
     case .nanos: return .int(Int64(moment.nanos))
     // 1970-01-01 was a Thursday, the fourth day.
-    case .dayOfWeek: return .int(((day + 3) % 7 + 7) % 7 + 1)
-    case .dayOfYear: return .int(day - Calendar.days(year: date.year, month: 1, day: 1) + 1)
-    case .date: return .timestamp(Moment(seconds: day * Calendar.secondsPerDay, nanos: 0))
-    case .time: return .duration(Moment(seconds: inDay, nanos: moment.nanos))
+    case .dayOfWeek: return .int(Int64(((day + 3) % 7 + 7) % 7 + 1))
+    case .dayOfYear: return .int(Int64(day - CivilDate(year: date.year, month: 1, day: 1).daysSince1970 + 1))
+    case .date: return .timestamp(Moment(day: day))
+    case .time: return .duration(Moment(seconds: Int64(inDay), nanos: moment.nanos))
     default: return .int(moment.seconds * 1000 + Int64(moment.nanos / 1_000_000))
     }
   }

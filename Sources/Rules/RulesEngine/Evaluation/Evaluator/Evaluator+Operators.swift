@@ -75,20 +75,20 @@ extension Evaluator {
     case .add:
       switch (left, right) {
       case (.string(let a), .string(let b)): return concatenated(a, b)
-      case (.duration(let a), .duration(let b)): return duration(Calendar.sum(a, b, isDuration: true))
+      case (.duration(let a), .duration(let b)): return duration(Moment.sum(a, b, isDuration: true))
       case (.timestamp(let a), .duration(let b)), (.duration(let b), .timestamp(let a)):
-        return timestamp(Calendar.sum(a, b, isDuration: false))
+        return timestamp(Moment.sum(a, b, isDuration: false))
       default: break
       }
       if let value = number(operation, left, right) { return value }
     case .subtract:
       switch (left, right) {
       case (.duration(let a), .duration(let b)):
-        return duration(Calendar.sum(a, b, negated: true, isDuration: true))
+        return duration(Moment.sum(a, b, negated: true, isDuration: true))
       case (.timestamp(let a), .duration(let b)):
-        return timestamp(Calendar.sum(a, b, negated: true, isDuration: false))
+        return timestamp(Moment.sum(a, b, negated: true, isDuration: false))
       case (.timestamp(let a), .timestamp(let b)):
-        return duration(Calendar.sum(a, b, negated: true, isDuration: true))
+        return duration(Moment.sum(a, b, negated: true, isDuration: true))
       default: break
       }
       if let value = number(operation, left, right) { return value }
@@ -178,13 +178,13 @@ extension Evaluator {
 
   /// Returns a timestamp, or a failure if the moment is `nil` or out of range.
   func timestamp(_ moment: Moment?) -> RuleValue {
-    guard let moment, Calendar.timestampSeconds.contains(moment.seconds) else { return failure(.timestamp) }
+    guard let moment, Moment.timestampSeconds.contains(moment.seconds) else { return failure(.timestamp) }
     return .timestamp(moment)
   }
 
   /// Returns a duration, or a failure if the moment is `nil` or out of range.
   func duration(_ moment: Moment?) -> RuleValue {
-    guard let moment, Calendar.durationSeconds.contains(moment.seconds) else { return failure(.duration) }
+    guard let moment, Moment.durationSeconds.contains(moment.seconds) else { return failure(.duration) }
     return .duration(moment)
   }
 

@@ -1,3 +1,6 @@
+import Basics
+import WireFormat
+
 /// Strings, bytes and paths.
 extension Evaluator {
   /// Evaluates `string(value)`.
@@ -64,8 +67,8 @@ extension Evaluator {
   private static func isDecodable(_ piece: ArraySlice<UInt8>) -> Bool {
     var rest = piece
     while let percent = rest.firstIndex(of: UInt8(ascii: "%")) {
-      guard percent + 2 < rest.endIndex, Literal.hexDigit(rest[percent + 1]) != nil,
-        Literal.hexDigit(rest[percent + 2]) != nil
+      guard percent + 2 < rest.endIndex, Hexadecimal.digit(rest[percent + 1]) != nil,
+        Hexadecimal.digit(rest[percent + 2]) != nil
       else { return false }
       rest = rest[(percent + 3)...]
     }
@@ -136,7 +139,10 @@ extension Evaluator {
       while let first = part.first, first <= 0x20 { part = part.dropFirst() }
       while let last = part.last, last <= 0x20 { part = part.dropLast() }
       return .string(UnsafeRawBufferPointer(rebasing: part))
-    case .toBase64: return self.text(Self.base64(text))
+    case .toBase64:
+      var out: [UInt8] = []
+      Base64.append(text, .url, to: &out)
+      return self.text(out)
     case .toHexString:
       let digits = Array("0123456789ABCDEF".utf8)
       return self.text(text.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
@@ -160,20 +166,6 @@ extension Evaluator {
     // Compiling a byte of a pattern takes about a thousand times as long as reading one.
     guard charge(10_000 + text.count * 1000) else { return nil }
     return Pattern(text)
-  }
-
-  /// Returns Base64 with the URL-safe alphabet and padding.
-  static func base64(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
-    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
-    var out: [UInt8] = []
-    for start in stride(from: 0, to: bytes.count, by: 3) {
-      let count = min(3, bytes.count - start)
-      let bits = (0..<3).reduce(0) { $0 << 8 | ($1 < count ? Int(bytes[start + $1]) : 0) }
-      for place in 0..<4 {
-        out.append(place <= count ? alphabet[bits >> (18 - 6 * place) & 63] : UInt8(ascii: "="))
-      }
-    }
-    return out
   }
 
   private func join(_ list: RuleValue, _ separator: RuleValue) -> RuleValue {

@@ -1,0 +1,36 @@
+import DatabaseService
+import DocumentModel
+import WireFormat
+
+// BatchGetDocuments, RunQuery, RunAggregationQuery, PartitionQuery.
+extension GRPCHandler {
+  func batchGetDocuments(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
+    let database = try Self.database(of: message)
+    let batch = try decode(message, BatchGetDocumentsRequest(), in: database, call)
+    let cursor = try service.batchGetDocuments(batch, in: database, as: call.caller)
+    try call.send(BatchGetResponseProducer(cursor, mask: batch.mask, in: database), in: database)
+  }
+
+  func runQuery(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
+    let parent = try Self.parent(of: message)
+    let run = try decode(message, RunQueryRequest(below: parent.path), in: parent.database, call)
+    let cursor = try service.runQuery(run, in: parent.database, as: call.caller)
+    try call.send(
+      QueryResponseProducer(cursor, mask: run.query.projection, in: parent.database), in: parent.database)
+  }
+
+  func runAggregationQuery(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
+    let parent = try Self.parent(of: message)
+    let run = try decode(message, RunAggregationQueryRequest(below: parent.path), in: parent.database, call)
+    let cursor = try service.runAggregationQuery(run, in: parent.database, as: call.caller)
+    try call.send(AggregationResponseProducer(cursor), in: parent.database)
+  }
+
+  func partitionQuery(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
+    let parent = try Self.parent(of: message)
+    let partition = try decode(message, PartitionQueryRequest(below: parent.path), in: parent.database, call)
+    let cursor = try service.partitionQuery(partition, in: parent.database, as: call.caller)
+    // The client's deadline may have passed since the last slice.
+    CooperativeTask.run(call.exchange, isOver: { call.hasResponded }, cursor.slice) { call.send($0) }
+  }
+}

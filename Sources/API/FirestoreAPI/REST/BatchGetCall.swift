@@ -1,0 +1,15 @@
+import GatewayCore
+import DatabaseService
+import Transport
+import WireFormat
+
+// BatchGetDocuments.
+extension RESTHandler {
+  func batchGetDocuments(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
+    try call.parameters.allowOnly()
+    guard call.target.segmentCount == 0 else { return call.responder.sendText(404, "Not Found\n") }
+    let batch = try decode(request, call, BatchGetDocumentsRequest())
+    let cursor = try service.batchGetDocuments(batch, in: call.database, as: call.caller)
+    try call.send(BatchGetResponseProducer(cursor, mask: batch.mask, in: call.database))
+  }
+}

@@ -1,0 +1,110 @@
+import DatabaseService
+import DocumentModel
+import GatewayCore
+import Transport
+import WireFormat
+
+/// The part of a URL that names documents: a database, and a path from its documents root.
+struct DocumentsPath {
+  let database: DatabaseID
+  /// The segments after `documents`, joined by `/`, not checked yet.
+  let path: [UInt8]
+  /// The number of segments in the path.
+  let segmentCount: Int
+
+  /// Reads the captured parts of a route: a project, a database and, if the route captures one, a path. Segments are
+  /// decoded after the path was split at `/`.
+  ///
+  /// - Throws: ``Status`` if the percent-encoding is malformed, ``ModelError`` if no database can have the name, or
+  ///   an ID contains an encoded `/`.
+  init(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
+    database = try Self.database(request, call)
+    (path, segmentCount) = try Self.decoded(call.part(2, of: request))
+  }
+
+  /// The spellings of a route's path below a documents root. The first two captured parts are project and database.
+  static func patterns(_ path: String) -> [String] {
+    ["/v1", "/v1beta1"].map { "\($0)/projects/{project}/databases/{database}/documents/\(path)" }
+  }
+
+  /// The spellings of the path of a database's feed.
+  static let changesPatterns = ["/v1", "/v1beta1"].map {
+    "\($0)/projects/{project}/databases/{database}/documents:changes"
+  }
+
+  /// Returns the database that the first two captured parts name.
+  ///
+  /// - Throws: ``Status`` if the percent-encoding is malformed, ``ModelError`` if no database can have the name.
+  static func database(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws -> DatabaseID {
+    let (project, database) = (try call.text(0, of: request), try call.text(1, of: request))
+    guard let id = DatabaseID(project: project, database: database) else {
+      throw ModelError.invalidDatabaseID("\(project)/\(database)")
+    }
+    return id
+  }
+
+  private static func decoded(_ path: UnsafeRawBufferPointer) throws -> (path: [UInt8], segmentCount: Int) {
+    guard !path.isEmpty else { return ([], 0) }
+    var decoded: [UInt8] = []
+    decoded.reserveCapacity(path.count)
+    guard PercentEncoding.decode(path, into: &decoded), PercentEncoding.isUTF8(decoded) else {
+      throw Status(.invalidArgument, "Malformed percent-encoding in the path of the URL.")
+    }
+    let slash = UInt8(ascii: "/")
+    let count = path.count { $0 == slash } + 1
+    // A `/` that was encoded belongs to an ID, which cannot contain one.
+    if decoded.count(where: { $0 == slash }) >= count {
+      throw ModelError.slashInResourceID(try segment(withSlash: path))
+    }
+    return (decoded, count)
+  }
+
+  /// Returns the first segment that contains an encoded `/`, decoded.
+  private static func segment(withSlash path: UnsafeRawBufferPointer) throws -> String {
+    for part in path.split(separator: UInt8(ascii: "/")) {
+      let text = try RoutedCall.decoded(UnsafeRawBufferPointer(rebasing: part))
+      if text.contains("/") { return text }
+    }
+    return ""
+  }
+
+  /// Returns the document that the path names.
+  ///
+  /// - Throws: ``ModelError`` with the documented text if the path does not name a document.
+  func documentKey() throws -> DocumentKey {
+    guard let key = DocumentKey(try ResourcePath(checking: path)) else {
+      let name = name
+      throw ModelError.nameLacksSlash(name: name, index: name.utf8.count, isParent: false)
+    }
+    return key
+  }
+
+  /// Returns the root or document that the path names, for methods with a parent.
+  ///
+  /// - Throws: ``ModelError`` if the path does not name one.
+  func parent() throws -> ResourcePath {
+    let path = try ResourcePath(checking: self.path)
+    guard !path.isCollection else {
+      let name = name
+      throw ModelError.nameLacksSlash(name: name, index: name.utf8.count, isParent: true)
+    }
+    return path
+  }
+
+  /// Returns the collection that the path names.
+  ///
+  /// - Throws: ``ModelError`` if the path does not name a collection.
+  func collection() throws -> ResourcePath {
+    let path = try ResourcePath(checking: self.path)
+    guard path.isCollection else {
+      let parent = ResourceName(database: database, path: path.parent).text
+      throw ModelError.nameLacksSlash(name: parent, index: parent.utf8.count, isParent: true)
+    }
+    return path
+  }
+
+  private var name: String {
+    path.isEmpty
+      ? database.documentsRoot : database.documentsRoot + "/" + String(decoding: path, as: UTF8.self)
+  }
+}

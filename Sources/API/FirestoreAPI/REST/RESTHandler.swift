@@ -1,0 +1,130 @@
+package import GatewayCore
+package import DatabaseService
+import DocumentModel
+import Transport
+import WireFormat
+
+/// Serves `google.firestore.v1` over HTTP and JSON. Extensions of this type in other files handle the methods.
+///
+/// A method decodes the request, calls the service and encodes the response. Reads respond immediately on the
+/// loop's thread; commits respond on the same loop after the writer is done.
+package final class RESTHandler: API {
+  let service: FirestoreService
+  private let decoders = ObjectPool<JSONDecodingContext>()
+
+  /// A parser and a decoder that are used together.
+  private struct JSONDecodingContext {
+    let document = JSONDocument()
+    let decoder = JSONMessageDecoder()
+  }
+
+  package let authenticator: Authenticator
+
+  /// Creates a handler for the documents of a service.
+  package init(_ service: FirestoreService, _ authenticator: Authenticator) {
+    self.service = service
+    self.authenticator = authenticator
+  }
+
+  /// Calls a function with the target and the parameters of a request. In a streaming method an error is in an array.
+  func run(
+    _ request: borrowing HTTPRequest, _ routed: RoutedCall, isStreaming: Bool = false,
+    _ handle: (RESTRequest, borrowing HTTPRequest) throws -> Void
+  ) {
+    var database: DatabaseID?
+    do {
+      let call = RESTRequest(
+        target: try DocumentsPath(request, routed), parameters: try QueryParameters(request.target.pathAndQuery.query),
+        responder: routed.responder, caller: routed.caller)
+      database = call.database
+      // The transport accepts the request sizes of the largest edition, so check the limit of this database's
+      // edition.
+      let bytesMax = service.edition(of: call.database).requestBytesMax
+      guard request.body.count <= bytesMax else { return routed.responder.sendTooLarge(bytesMax: bytesMax) }
+      try handle(call, request)
+    } catch {
+      routed.responder.sendError(Status(error, database: database), inArray: isStreaming)
+    }
+  }
+
+  /// Parses a body and decodes it. An empty body means an empty message.
+  func decode<R>(
+    _ request: borrowing HTTPRequest, _ call: RESTRequest,
+    _ body: (JSONMessageDecoder, JSONValue?) throws(WireError) -> R
+  ) throws(WireError) -> R {
+    let context = decoders.take() ?? JSONDecodingContext()
+    defer { decoders.give(context) }
+    context.decoder.reset(service.edition(of: call.database), in: call.database)
+    let text = request.body
+    guard text.contains(where: { $0 > 0x20 }) else { return try body(context.decoder, nil) }
+    return try context.document.withParsed(text, isPadded: true) { (root) throws(WireError) in
+      try body(context.decoder, root)
+    }
+  }
+
+  /// Decodes a body that is a message. `message` contains what is known from the URL.
+  func decode<M: DecodableMessage>(
+    _ request: borrowing HTTPRequest, _ call: RESTRequest, _ message: M
+  ) throws(WireError) -> M.Decoded {
+    try decode(request, call) { (decoder, root) throws(WireError) in
+      guard let root else { return try message.decoded() }
+      return try decoder.decode(root, message)
+    }
+  }
+}
+
+/// One request: its target, parameters and caller, and the functions that respond to it.
+struct RESTRequest: Sendable {
+  let target: DocumentsPath
+  let parameters: QueryParameters
+  let responder: Responder
+  let caller: Caller
+
+  var database: DatabaseID { target.database }
+  var style: JSONWriter.Style { parameters.wantsPrettyPrint ? .pretty : .compact }
+
+  /// Responds with a message.
+  func send(_ message: some EncodableMessage) {
+    do { try send(message, etag: nil) } catch { fail(error) }
+  }
+
+  /// Responds with a message, which is encoded in the output of the connection.
+  ///
+  /// - Throws: ``WireError`` if a stored document is damaged. Then nothing is sent.
+  func send(_ message: some EncodableMessage, etag: String?) throws {
+    try responder.sendJSON(etag: etag) { out in
+      try message.appendJSON(style, to: &out)
+      out.append(UInt8(ascii: "\n"))
+    }
+  }
+
+  /// Responds with a message or an error.
+  func send<E: Error>(_ result: Result<some EncodableMessage, E>) {
+    do { send(try result.get()) } catch { fail(error) }
+  }
+
+  /// Responds with the fields of a document that a mask selects, or with an error.
+  func send(_ result: Result<Document, Status>, mask: FieldMask?) {
+    do {
+      EncodedDocument.with(try result.get(), root: database.documentsRootBytes) {
+        send(MaskedDocument($0, mask: mask))
+      }
+    } catch { fail(error) }
+  }
+
+  /// Responds with an error.
+  func fail(_ error: any Error) { responder.sendError(Status(error, database: database)) }
+
+  /// Responds with a sequence of messages, in one piece if it is short.
+  ///
+  /// - Throws: an error that occurs before anything is sent.
+  func send(_ producer: some ResponseProducer) throws {
+    let stream = ResponseStream(producer, JSONResponseEncoder(style), database: database)
+    if let body = try stream.whole() {
+      responder.sendJSON(body)
+    } else {
+      stream.onFailure = { [weak exchange = responder.exchange] in exchange?.logFailure(of: $0) }
+      responder.streamJSON(from: stream)
+    }
+  }
+}

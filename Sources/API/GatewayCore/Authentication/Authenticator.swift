@@ -1,0 +1,72 @@
+package import DatabaseService
+package import Transport
+import WireFormat
+
+/// A verifier of bearer tokens.
+package protocol TokenVerifier: Sendable {
+  /// Returns the caller that a bearer token identifies. Called for every request, on any thread.
+  ///
+  /// - Throws: ``Status`` if this verifier does not know the token, or the token is not valid.
+  func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller
+}
+
+/// Determines the caller of a request by its `authorization` header. REST and gRPC send it as a header field,
+/// channels in a form.
+package struct Authenticator: Sendable {
+  /// The verifier of tokens, or `nil` if the server does not accept tokens.
+  private let verifier: (any TokenVerifier)?
+  /// Whether the server is an emulator, which test suites control without credentials.
+  package let isForEmulator: Bool
+
+  /// Creates an authenticator.
+  package init(verifier: (any TokenVerifier)?, isForEmulator: Bool = false) {
+    self.verifier = verifier
+    self.isForEmulator = isForEmulator
+  }
+
+  /// Returns the caller of a request: an unauthenticated one if it contains no credentials. `token` is used if the
+  /// header is missing.
+  ///
+  /// - Throws: `UNAUTHENTICATED` if the credentials have another scheme or the server accepts no tokens, and the
+  ///   errors of the verifier.
+  package func caller(of request: borrowing HTTPRequest, token: String? = nil) throws(Status) -> Caller {
+    if let header = request.header("authorization"), !header.isEmpty { return try caller(authorization: header) }
+    guard let token, !token.isEmpty else { return .user(nil) }
+    return try Array(token.utf8).withRawBytes { (token) throws(Status) in try caller(bearing: token) }
+  }
+
+  /// Returns the caller by the value of the header: an unauthenticated one if it is empty.
+  ///
+  /// - Throws: the same errors as ``caller(of:token:)``.
+  package func caller(authorization header: UnsafeRawBufferPointer) throws(Status) -> Caller {
+    guard !header.isEmpty else { return .user(nil) }
+    guard let token = Self.bearerToken(header) else {
+      throw Status(.unauthenticated, "The authorization header must have the form: Bearer TOKEN.")
+    }
+    return try caller(bearing: token)
+  }
+
+  private func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller {
+    guard let verifier else {
+      throw Status(
+        .unauthenticated, "Request had invalid authentication credentials: this server does not accept tokens.")
+    }
+    return try verifier.caller(bearing: token)
+  }
+
+  /// Whether a header contains a bearer token rather than credentials of another scheme.
+  package static func isBearer(_ header: UnsafeRawBufferPointer) -> Bool { bearerToken(header) != nil }
+
+  /// The token in a header with the scheme `Bearer`, or with `Firebase`, which Storage clients use.
+  private static func bearerToken(_ header: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    token(header, "bearer ") ?? token(header, "firebase ")
+  }
+
+  private static func token(_ header: UnsafeRawBufferPointer, _ scheme: StaticString) -> UnsafeRawBufferPointer? {
+    let count = scheme.utf8CodeUnitCount
+    guard header.count > count else { return nil }
+    for index in 0..<count where header[index] | 0x20 != scheme.utf8Start[index] { return nil }
+    let token = header[count...].drop { $0 == UInt8(ascii: " ") }
+    return token.isEmpty ? nil : UnsafeRawBufferPointer(rebasing: token)
+  }
+}

@@ -1,0 +1,161 @@
+package import Transport
+
+/// Finds the route of a request: first by the segments of the path, then by method, verb and condition.
+///
+/// The routes form a tree of path segments. A literal segment is preferred to a capture, and a capture of one segment to
+/// a capture of the rest. Among the routes of one path the first one wins. Cost: a comparison for each segment and
+/// each of the literals that may occur there; no allocation.
+package struct Router: Sendable {
+  /// A place in the tree: the segments that may follow, and the routes that may end here.
+  private struct Node {
+    var literals: [(text: [UInt8], node: Int)] = []
+    /// The node after a captured segment.
+    var capture: Int?
+    /// The rows of routes that end here.
+    var ends: [Row] = []
+    /// The rows of routes that capture all further segments.
+    var rests: [Row] = []
+  }
+
+  /// A route at a node.
+  private struct Row {
+    let number: Int
+    let methods: HTTPMethods
+    let verb: [UInt8]
+    let parity: RoutePattern.Parity
+    let hasCondition: Bool
+
+    init(_ number: Int, _ endpoint: any Endpoint, verb: [UInt8], _ parity: RoutePattern.Parity) {
+      self.number = number
+      methods = endpoint.methods
+      self.verb = verb
+      self.parity = parity
+      hasCondition = endpoint.hasCondition
+    }
+  }
+
+  /// The routes, in the order of the table.
+  package let endpoints: [any Endpoint]
+  private var nodes = [Node()]
+
+  /// Creates a router for the routes of all APIs.
+  package init(_ endpoints: [any Endpoint]) {
+    self.endpoints = endpoints
+    for (number, endpoint) in endpoints.enumerated() {
+      for pattern in endpoint.paths { insert(pattern, number, endpoint) }
+    }
+  }
+
+  private mutating func insert(_ pattern: RoutePattern, _ number: Int, _ endpoint: any Endpoint) {
+    var node = 0
+    for (index, segment) in pattern.segments.enumerated() {
+      switch segment {
+      case .literal(let text):
+        // `…/documents/{path...}:verb` without a path is `…/documents:verb`.
+        if index == pattern.segments.count - 2, case .rest(.any) = pattern.segments[index + 1] {
+          let end = child(of: node, text + pattern.verb)
+          nodes[end].ends.append(Row(number, endpoint, verb: [], .any))
+        }
+        node = child(of: node, text)
+      case .one:
+        if nodes[node].capture == nil {
+          nodes[node].capture = nodes.count
+          nodes.append(Node())
+        }
+        node = nodes[node].capture ?? 0
+      case .rest(let parity):
+        nodes[node].rests.append(Row(number, endpoint, verb: pattern.verb, parity))
+        return
+      }
+    }
+    nodes[node].ends.append(Row(number, endpoint, verb: pattern.verb, .any))
+  }
+
+  private mutating func child(of node: Int, _ text: [UInt8]) -> Int {
+    if let found = nodes[node].literals.first(where: { $0.text == text }) { return found.node }
+    nodes[node].literals.append((text, nodes.count))
+    nodes.append(Node())
+    return nodes.count - 1
+  }
+
+  /// Returns the route of a request.
+  package func match(_ request: borrowing HTTPRequest) -> RouteMatch {
+    let path = request.target.pathAndQuery.path
+    guard path.first == UInt8(ascii: "/") else { return .notFound }
+    var search = Search(path: path, method: HTTPMethods(request.method))
+    if find(0, from: 1, captured: 0, &search, request) { return search.match }
+    guard let row = search.otherMethod else { return .notFound }
+    search.match.found(row, isWrongMethod: true)
+    return search.match
+  }
+
+  private struct Search {
+    let path: UnsafeRawBufferPointer
+    let method: HTTPMethods
+    var match = RouteMatch()
+    /// The first row that has the path but not the method.
+    var otherMethod: Int?
+  }
+
+  /// Searches the tree below a node for the segments from `start`, which is after the end of the path if none is left.
+  private func find(
+    _ node: Int, from start: Int, captured: Int, _ search: inout Search, _ request: borrowing HTTPRequest
+  ) -> Bool {
+    let path = search.path
+    guard start <= path.count else { return select(nodes[node].ends, captured, &search, request) }
+    let end = path[start...].firstIndex(of: UInt8(ascii: "/")) ?? path.count
+    let segment = UnsafeRawBufferPointer(rebasing: path[start..<end])
+    if let next = literal(segment, of: node), find(next, from: end + 1, captured: captured, &search, request) {
+      return true
+    }
+    if let next = nodes[node].capture {
+      search.match[captured] = RouteMatch.Part(start: start, count: end - start)
+      if find(next, from: end + 1, captured: captured + 1, &search, request) { return true }
+    }
+    guard !nodes[node].rests.isEmpty else { return false }
+    search.match[captured] = RouteMatch.Part(start: start, count: path.count - start)
+    return select(nodes[node].rests, captured + 1, &search, request)
+  }
+
+  private func literal(_ segment: UnsafeRawBufferPointer, of node: Int) -> Int? {
+    for (text, next) in nodes[node].literals where text.count == segment.count {
+      if text.elementsEqual(segment) { return next }
+    }
+    guard segment.contains(UInt8(ascii: "%")) else { return nil }
+    var decoded: [UInt8] = []
+    guard PercentEncoding.decode(segment, into: &decoded) else { return nil }
+    return nodes[node].literals.first { $0.text == decoded }?.node
+  }
+
+  /// Selects the first row whose method, verb and condition match.
+  private func select(
+    _ rows: [Row], _ captured: Int, _ search: inout Search, _ request: borrowing HTTPRequest
+  ) -> Bool {
+    for row in rows {
+      guard row.verb.isEmpty || Self.ends(search.path, with: row.verb),
+        row.parity == .any || hasParity(row, search, captured)
+      else { continue }
+      if row.hasCondition, !endpoints[row.number].isWanted(request) { continue }
+      guard row.methods.contains(search.method) else {
+        search.otherMethod = search.otherMethod ?? row.number
+        continue
+      }
+      if captured > 0 { search.match[captured - 1].count -= Int32(row.verb.count) }
+      search.match.found(row.number)
+      return true
+    }
+    return false
+  }
+
+  /// Whether the number of segments of the last capture is as the row wants it.
+  private func hasParity(_ row: Row, _ search: Search, _ captured: Int) -> Bool {
+    let isOdd = search.path[Int(search.match[captured - 1].start)...].reduce(true) { isOdd, byte in
+      byte == UInt8(ascii: "/") ? !isOdd : isOdd
+    }
+    return isOdd == (row.parity == .odd)
+  }
+
+  private static func ends(_ path: UnsafeRawBufferPointer, with verb: [UInt8]) -> Bool {
+    path.count > verb.count && path.suffix(verb.count).elementsEqual(verb)
+  }
+}

@@ -1,0 +1,203 @@
+import GatewayCore
+import DocumentModel
+import Files
+import Glibc
+import Transport
+import WireFormat
+
+/// Responds with an object's content, or with the requested range of it (storage-api.md, section 5).
+struct ObjectDownload: Sendable {
+  let storageRequest: StorageRequest
+  /// The value of the header `Range`, or `nil` if the request has none.
+  private let range: String?
+  private let ifModifiedSince: String?
+  private let ifRange: String?
+  private let acceptsGzip: Bool
+
+  init(_ storageRequest: StorageRequest, _ request: borrowing HTTPRequest) {
+    self.storageRequest = storageRequest
+    range = request.text("range")
+    ifModifiedSince = request.text("if-modified-since")
+    ifRange = request.text("if-range")
+    acceptsGzip = request.acceptsGzip
+  }
+
+  /// Sends the content. Call it on the loop: metadata are read from memory, and a worker reads content that is not
+  /// cached.
+  func send(_ found: (object: StoredObject, descriptor: Int32), _ conditions: ObjectConditions) {
+    let object = found.object
+    do throws(FilesError) {
+      try conditions.check(object, isRead: true)
+      if conditions.etagNotMatch.isEmpty, let since = ifModifiedSince.flatMap(HTTPDate.seconds),
+        object.updated / 1_000_000 <= since
+      {
+        throw .notModified
+      }
+    } catch {
+      Self.close(found)
+      return storageRequest.fail(error) { addValidators(object, &$0) }
+    }
+    let size = object.content.size
+    // A client that does not accept gzip receives the decoded content. Ranges count stored bytes, so they do not
+    // apply.
+    if isGzip(object), !acceptsGzip { return streamDecoded(found) }
+    switch requestedRange(object) {
+    case .all: stream(found, 0..<size, status: 200)
+    case .part(let part): stream(found, part, status: 206)
+    case .absent:
+      Self.close(found)
+      storageRequest.sendText(416, "The requested range cannot be satisfied.") { headers in
+        headers.add("Content-Range", "bytes */\(size)")
+        addValidators(object, &headers)
+      }
+    }
+  }
+
+  private func stream(_ found: (object: StoredObject, descriptor: Int32), _ part: Range<Int>, status: Int) {
+    let object = found.object
+    let body = FileBody(
+      descriptor: found.descriptor, offset: part.lowerBound, count: part.count,
+      isInMemory: storageRequest.store.contents.isInMemory, exchange: storageRequest.responder.exchange)
+    storageRequest.responder.exchange.setKind(.download)
+    storageRequest.responder.exchange.stream(
+      status: status,
+      headers: { headers in
+        addHeaders(object, &headers)
+        if status == 206 {
+          headers.add("Content-Range", "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(object.content.size)")
+        }
+      }, contentLength: part.count, from: body)
+  }
+
+  private func streamDecoded(_ found: (object: StoredObject, descriptor: Int32)) {
+    let object = found.object
+    // After the head was sent, damage can only abort the response. Check the gzip header first, to respond with an
+    // error.
+    storageRequest.work(always: true) { () throws(FilesError) in
+      if DecodedBody.canBegin(found.descriptor, count: object.content.size) { return }
+      Self.close(found)
+      throw .undecodable
+    } then: {
+      let body = FileBody(
+        descriptor: found.descriptor, offset: 0, count: object.content.size,
+        isInMemory: storageRequest.store.contents.isInMemory, exchange: storageRequest.responder.exchange)
+      storageRequest.responder.exchange.stream(
+        status: 200, headers: { addHeaders(object, isDecoded: true, &$0) }, from: DecodedBody(body))
+    }
+  }
+
+  private func isGzip(_ object: StoredObject) -> Bool {
+    object.attributes.contentEncoding.map { $0.lowercased() == "gzip" } ?? false
+  }
+
+  /// Closes the file of content that is not sent.
+  static func close(_ found: (object: StoredObject, descriptor: Int32)) { Glibc.close(found.descriptor) }
+
+  // MARK: - Headers
+
+  private func addHeaders(_ object: StoredObject, isDecoded: Bool = false, _ headers: inout HeaderWriter) {
+    headers.add("Content-Type", object.contentType)
+    headers.add("Content-Disposition", ContentDisposition.text(of: object))
+    if let encoding = object.attributes.contentEncoding, encoding != "identity", !isDecoded {
+      headers.add("Content-Encoding", encoding)
+    }
+    if isGzip(object) { headers.add("Vary", "Accept-Encoding") }
+    if let language = object.attributes.contentLanguage { headers.add("Content-Language", language) }
+    headers.add("Cache-Control", object.attributes.cacheControl ?? "private, max-age=0")
+    headers.add("Accept-Ranges", isDecoded ? "none" : "bytes")
+    headers.add("X-Goog-Generation", String(object.generation))
+    headers.add("X-Goog-Metageneration", String(object.metageneration))
+    headers.add("X-Goog-Storage-Class", object.attributes.storageClass ?? "STANDARD")
+    if !isDecoded {
+      // The checksums and the length are those of the stored bytes.
+      headers.add(
+        "X-Goog-Hash",
+        "crc32c=\(Base64.encode(object.content.crc32cBytes)),md5=\(Base64.encode(object.content.md5))")
+      headers.add("X-Goog-Stored-Content-Length", String(object.content.size))
+    }
+    headers.add("X-Goog-Stored-Content-Encoding", object.attributes.contentEncoding ?? "identity")
+    addValidators(object, &headers)
+    ContentSafety.addHeaders(contentType: object.contentType, &headers)
+    storageRequest.responder.writeOrigin(&headers)
+  }
+
+  private func addValidators(_ object: StoredObject, _ headers: inout HeaderWriter) {
+    headers.add("ETag", etag(object))
+    headers.add("Last-Modified", HTTPDate.text(object.updated / 1_000_000))
+  }
+
+  /// The value of the header `ETag`. Cloud Storage clients compare it with the metadata's, which has no quotes.
+  private func etag(_ object: StoredObject) -> String {
+    storageRequest.api == .cloud ? object.etag : "\"\(object.etag)\""
+  }
+
+  // MARK: - Range
+
+  private enum RequestedRange { case all, part(Range<Int>), absent }
+
+  /// The requested range. The server ignores other forms of `Range`, such as several ranges, and sends all of the
+  /// content, as HTTP allows.
+  private func requestedRange(_ object: StoredObject) -> RequestedRange {
+    guard let range, range.hasPrefix("bytes=") else { return .all }
+    if let ifRange, ifRange != etag(object), ifRange != HTTPDate.text(object.updated / 1_000_000) { return .all }
+    let size = object.content.size
+    let ends = range.dropFirst("bytes=".count).split(separator: "-", omittingEmptySubsequences: false)
+    guard ends.count == 2 else { return .all }
+    let texts = ends.map { $0.filter { $0 != " " } }
+    // A number that does not fit means the largest.
+    func number(_ text: String) -> Int? {
+      guard !text.isEmpty, text.utf8.allSatisfy({ $0 &- 0x30 < 10 }) else { return nil }
+      return Int(text) ?? .max
+    }
+    switch (number(texts[0]), number(texts[1])) {
+    case (nil, let count?) where texts[0].isEmpty:
+      if count == 0 || size == 0 { return .absent }
+      return .part(max(0, size - count)..<size)
+    case (let first?, nil) where texts[1].isEmpty:
+      return first < size ? .part(first..<size) : .absent
+    case (let first?, let last?):
+      if last < first { return .all }
+      return first < size ? .part(first..<(min(last, size - 1) + 1)) : .absent
+    default: return .all
+    }
+  }
+}
+
+/// Header fields that keep uploaded content from running in the server's origin.
+enum ContentSafety {
+  /// Types that a browser displays or plays but never executes.
+  private static let passive: Set<String> = [
+    "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", "application/pdf", "text/plain",
+    "application/octet-stream", "application/json",
+  ]
+  private static let passiveFamilies = ["audio/", "video/", "font/"]
+
+  /// Adds the fields. A browser opens content of other types in a sandbox with its own origin.
+  static func addHeaders(contentType: String, _ headers: inout HeaderWriter) {
+    headers.add("X-Content-Type-Options", "nosniff")
+    headers.add("Cross-Origin-Resource-Policy", "cross-origin")
+    guard !isPassive(contentType) else { return }
+    headers.add(
+      "Content-Security-Policy",
+      "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'none'")
+  }
+
+  /// Whether the text is one of those types and cannot mean another: if it contains several types separated by
+  /// commas, browsers use the last.
+  static func isPassive(_ contentType: String) -> Bool {
+    let isOne = contentType.utf8.allSatisfy { (0x20..<0x7F).contains($0) && $0 != UInt8(ascii: ",") }
+    var type = contentType.prefix { $0 != ";" }
+    while type.last == " " { type.removeLast() }
+    let name = type.lowercased()
+    // Browsers display any kind of XML as a document and run its scripts.
+    if name.hasSuffix("+xml") || name.hasSuffix("/xml") { return false }
+    return isOne && !name.contains(" ") && (passive.contains(name) || passiveFamilies.contains(where: name.hasPrefix))
+  }
+}
+
+extension HTTPRequest {
+  /// The value of a header field as text.
+  borrowing func text(_ lowercasedName: StaticString) -> String? {
+    header(lowercasedName).map { String(decoding: $0, as: UTF8.self) }
+  }
+}

@@ -1,0 +1,152 @@
+import GatewayCore
+import Accounts
+import Basics
+import DocumentModel
+import Files
+import Transport
+import WireFormat
+
+/// A URL signed with a service key. Its holder may make the one request that it describes, until it expires.
+///
+/// Implements Google's signing processes, versions 2 and 4, with the service keys of this server.
+struct SignedURL {
+  /// The longest validity of a URL in version 4.
+  private static let secondsMax: Int64 = 7 * 86400
+  /// The tolerance for a signer's clock that is fast.
+  private static let skewSeconds: Int64 = 900
+
+  private let path: String
+  /// The parameters as received, not decoded.
+  private let query: [String]
+  private let parameters: QueryParameters
+  private let method: String
+  private let fields: [(name: String, value: String)]
+  private let host: String
+
+  /// Whether a query contains a signature.
+  static func isSigned(_ query: UnsafeRawBufferPointer) -> Bool {
+    query.split(separator: UInt8(ascii: "&")).contains { part in
+      let part = UnsafeRawBufferPointer(rebasing: part)
+      return part.dropping("X-Goog-Signature=") != nil || part.dropping("GoogleAccessId=") != nil
+    }
+  }
+
+  /// Reads the signed parts of a request. `host` is the host name that the client used.
+  init(
+    _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ parameters: QueryParameters,
+    _ request: borrowing HTTPRequest, host: String
+  ) {
+    self.path = String(decoding: path, as: UTF8.self)
+    self.query = query.split(separator: UInt8(ascii: "&")).map { String(decoding: $0, as: UTF8.self) }
+    self.parameters = parameters
+    self.host = host
+    // A URL signed for GET also allows HEAD.
+    method =
+      switch request.method {
+      case .get, .head: "GET"
+      case .post: "POST"
+      case .put: "PUT"
+      case .delete: "DELETE"
+      case .patch, .options, .other: ""
+      }
+    var fields: [(name: String, value: String)] = []
+    for index in 0..<request.headerCount {
+      let field = request.header(at: index)
+      let words = String(decoding: field.value, as: UTF8.self).split { $0 == " " || $0 == "\t" }
+      fields.append((String(decoding: field.name, as: UTF8.self).lowercased(), words.joined(separator: " ")))
+    }
+    self.fields = fields
+  }
+
+  /// Verifies that a current key signed the request and that the signature is still valid.
+  ///
+  /// - Throws: ``FilesError/denied(_:)`` if no key signed the request; ``FilesError/invalid(_:)`` if the signature
+  ///   is malformed, expired or not valid yet.
+  func check(_ keys: ServiceKeys, nowSeconds: Int64) throws(FilesError) {
+    if isVersion4 {
+      try checkVersion4(keys, nowSeconds)
+    } else {
+      try checkVersion2(keys, nowSeconds)
+    }
+  }
+
+  /// The parameters that the server may use. Version 4 signs all of them. Version 2 signs none, so any holder of
+  /// the URL may have added some; the client libraries add only those that name the downloaded file and its type,
+  /// unsigned.
+  var trustedParameters: QueryParameters {
+    isVersion4 ? parameters : parameters.only("response-content-type", "response-content-disposition")
+  }
+
+  private var isVersion4: Bool { parameters.value("X-Goog-Signature") != nil }
+
+  // MARK: - Version 4
+
+  private func checkVersion4(_ keys: ServiceKeys, _ nowSeconds: Int64) throws(FilesError) {
+    guard parameters.value("X-Goog-Algorithm") == "GOOG4-RSA-SHA256" else {
+      throw .invalid("X-Goog-Algorithm of a signed URL must be GOOG4-RSA-SHA256.")
+    }
+    let credential = (parameters.value("X-Goog-Credential") ?? "").split(separator: "/", maxSplits: 1)
+    guard credential.count == 2, let date = parameters.value("X-Goog-Date"), let signed = Self.seconds(date),
+      let expires = Int64(parameters.value("X-Goog-Expires") ?? ""), (1...Self.secondsMax).contains(expires)
+    else {
+      throw .invalid("The signed URL's X-Goog-Credential, X-Goog-Date or X-Goog-Expires is missing or malformed.")
+    }
+    guard signed <= nowSeconds + Self.skewSeconds else { throw .invalid("The signed URL is not valid yet.") }
+    guard nowSeconds < signed + expires else { throw Self.expired }
+    let names = (parameters.value("X-Goog-SignedHeaders") ?? "").split(separator: ";").map(String.init)
+    guard names.contains("host") else { throw .invalid("X-Goog-SignedHeaders of a signed URL must name host.") }
+    let heads = names.map { "\($0):\($0 == "host" ? host : value($0) ?? "")\n" }.joined()
+    let query = query.filter { !$0.hasPrefix("X-Goog-Signature=") }.sorted {
+      $0.utf8.lexicographicallyPrecedes($1.utf8)
+    }
+    let request = [
+      method, path, query.joined(separator: "&"), heads, names.joined(separator: ";"),
+      value("x-goog-content-sha256") ?? "UNSIGNED-PAYLOAD",
+    ].joined(separator: "\n")
+    let digest = Hexadecimal.text(RandomBytes.sha256(request.utf8))
+    let text = "GOOG4-RSA-SHA256\n\(date)\n\(credential[1])\n\(digest)"
+    let signature = Hexadecimal.bytes((parameters.value("X-Goog-Signature") ?? "").lowercased()) ?? []
+    try check(signature, over: text, by: String(credential[0]), keys)
+  }
+
+  /// Parses a time such as `20261121T130500Z`. Returns seconds since 1970, or `nil` if it is malformed.
+  private static func seconds(_ date: String) -> Int64? {
+    let digits = Array(date.utf8)
+    guard digits.count == 16, digits[8] == UInt8(ascii: "T"), digits[15] == UInt8(ascii: "Z") else { return nil }
+    func part(_ range: Range<Int>) -> String { String(decoding: digits[range], as: UTF8.self) }
+    let text = "\(part(0..<4))-\(part(4..<6))-\(part(6..<8))T\(part(9..<11)):\(part(11..<13)):\(part(13..<15))Z"
+    return Timestamp(rfc3339: text.utf8)?.seconds
+  }
+
+  // MARK: - Version 2
+
+  private func checkVersion2(_ keys: ServiceKeys, _ nowSeconds: Int64) throws(FilesError) {
+    guard let email = parameters.value("GoogleAccessId"), let expires = Int64(parameters.value("Expires") ?? "") else {
+      throw .invalid("The signed URL lacks GoogleAccessId or Expires, or they are malformed.")
+    }
+    guard nowSeconds < expires else { throw Self.expired }
+    let heads = fields.filter { $0.name.hasPrefix("x-goog-") }.sorted { $0.name < $1.name }
+    let text =
+      "\(method)\n\(value("content-md5") ?? "")\n\(value("content-type") ?? "")\n\(expires)\n"
+      + heads.map { "\($0.name):\($0.value)\n" }.joined() + path
+    try check(Base64.decode(parameters.value("Signature") ?? "") ?? [], over: text, by: email, keys)
+  }
+
+  // MARK: - Both
+
+  private static let expired = FilesError.invalid("The signed URL has expired.")
+
+  private func value(_ name: String) -> String? { fields.first { $0.name == name }?.value }
+
+  private func check(
+    _ signature: [UInt8], over text: String, by email: String, _ keys: ServiceKeys
+  ) throws(FilesError) {
+    let bytes = Array(text.utf8)
+    let isSigned = keys.all.contains { key in
+      key.email.utf8.elementsEqual(email.utf8) && bytes.withUnsafeBytes { key.key.verifies(signature, over: $0) }
+    }
+    guard isSigned else {
+      throw .denied("The signature does not match this request, or its key is unknown or revoked.")
+    }
+  }
+}

@@ -1,0 +1,343 @@
+import DocumentModel
+import DocumentStore
+import QueryEngine
+
+/// The rules that apply to a caller. No case is a default: each decision has to handle both.
+enum Access: Sendable {
+  /// No rules apply: the caller is an administrator, or counts as one because the database has no rules.
+  case unrestricted(Administrator)
+  /// Rules decide about each request.
+  case restricted(Authorizer)
+
+  /// Whether no rules apply.
+  var isUnrestricted: Bool { if case .unrestricted = self { true } else { false } }
+}
+
+/// A database as one caller may use it.
+///
+/// Only this file can use the database itself. It reads documents on a ``GuardedSnapshot``, whose functions require a
+/// grant, and only the functions of this type make grants. So a read that is not authorized does not compile.
+package struct DatabaseAccess: Sendable {
+  private let database: DocumentDatabase
+  private let access: Access
+
+  init(_ database: DocumentDatabase, _ access: Access) {
+    self.database = database
+    self.access = access
+  }
+
+  /// A random number that identifies the content's lineage; see ``DocumentStore/DocumentDatabase/incarnation``.
+  package var incarnation: UInt64 { database.incarnation }
+  var id: DatabaseID { database.id }
+  var edition: Edition { database.edition }
+  var clock: Clock { database.clock }
+  var transactions: TransactionTable { database.transactions }
+
+  /// Returns the proof that the caller may administer the database.
+  /// - Throws: `PERMISSION_DENIED` if rules apply to the caller.
+  func administrator() throws(Status) -> DatabaseAdministrator {
+    switch access {
+    case .unrestricted: return DatabaseAdministrator(database: database)
+    case .restricted(let authorizer):
+      guard authorizer.explains else { throw Status.permissionDenied }
+      throw Status(.permissionDenied, "Only an administrator may make this request; security rules cannot allow it.")
+    }
+  }
+
+  // MARK: Snapshots
+
+  /// Runs `body` on a snapshot that contains the state that `consistency` selects.
+  /// - Throws: ``CommitError`` if the transaction is over or the state cannot be read, and any error of `body`.
+  func read<R>(
+    _ consistency: ConsistencySelector = .latest, _ body: (inout GuardedSnapshot) throws -> R
+  ) throws -> R {
+    try database.read(consistency) { reader, readTime in
+      var snapshot = GuardedSnapshot(reader: reader.take(), readTime: readTime)
+      return try body(&snapshot)
+    }
+  }
+
+  /// Runs `body` on a new snapshot for the next slice of a response, which shows the same moment as the first one.
+  /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read, and any error of `body`.
+  func read<R>(again readTime: ReadTime, _ body: (inout GuardedSnapshot) throws -> R) throws -> R {
+    try database.read { reader in
+      try database.checkReadable(readTime.timestamp.microseconds, &reader)
+      var snapshot = GuardedSnapshot(reader: reader.take(), readTime: readTime)
+      return try body(&snapshot)
+    }
+  }
+
+  /// Returns the declared indexes. Cost: one lookup, unless they changed since the last call.
+  func indexes(_ snapshot: inout GuardedSnapshot) throws -> IndexCatalog { try database.indexes(&snapshot.reader) }
+
+  // MARK: Grants
+
+  /// Authorizes a get of one document, which may not exist. Cost: the read of the document, and the evaluation of the
+  /// rules without an allocation if they look up no documents.
+  /// - Throws: `PERMISSION_DENIED` if the rules deny it; ``StorageError`` if the read fails.
+  func grantGet(_ key: DocumentKey, _ snapshot: inout GuardedSnapshot) throws -> GetGrant {
+    let document = try snapshot.find(key, at: snapshot.readTime.version)
+    try authorize(&snapshot) { authorizer, evaluation, snapshot, version in
+      let isShown = version == snapshot.readTime.version
+      try evaluation.requireGet(
+        key, isShown ? document : snapshot.find(key, at: version), by: authorizer, in: database,
+        isInTransaction: snapshot.readTime.isInTransaction)
+    }
+    return GetGrant(key: key, document: document)
+  }
+
+  /// Authorizes gets of several documents, which share the lookups of the rules. Cost: if rules apply, the read of all
+  /// documents.
+  /// - Throws: `PERMISSION_DENIED` if the rules deny one of them; ``StorageError`` if a read fails.
+  func grantGets(_ keys: [DocumentKey], _ snapshot: inout GuardedSnapshot) throws -> GetsGrant {
+    try authorize(&snapshot) { authorizer, evaluation, snapshot, version in
+      for key in keys {
+        try evaluation.requireGet(
+          key, snapshot.find(key, at: version), by: authorizer, in: database,
+          isInTransaction: snapshot.readTime.isInTransaction)
+      }
+    }
+    var readTime = snapshot.readTime
+    // Later slices must show the same state.
+    readTime.version = readTime.timestamp.microseconds
+    return GetsGrant(keys: keys, readTime: readTime)
+  }
+
+  /// Authorizes a query by proof: its filter must imply that the rules allow every possible result.
+  /// - Throws: `PERMISSION_DENIED` if the rules deny it.
+  func grantQuery(_ query: ResolvedQuery, _ snapshot: inout GuardedSnapshot) throws -> QueryGrant {
+    try requireList(query.query, &snapshot)
+    return QueryGrant(query: query, readTime: snapshot.readTime)
+  }
+
+  /// Authorizes a listing, which rules see as a query without a filter.
+  /// - Throws: `PERMISSION_DENIED` if the rules deny it.
+  func grantListing(_ query: Query, _ snapshot: inout GuardedSnapshot) throws -> ListingGrant {
+    try requireList(query, &snapshot)
+    return ListingGrant(database: id, query: query, readTime: snapshot.readTime)
+  }
+
+  private func requireList(_ query: Query, _ snapshot: inout GuardedSnapshot) throws {
+    try authorize(&snapshot) { authorizer, evaluation, snapshot, _ in
+      try evaluation.requireList(
+        query, by: authorizer, in: database, isInTransaction: snapshot.readTime.isInTransaction)
+    }
+  }
+
+  /// Calls `require` with an evaluation for each state by which the rules must allow a read. Today this is the state
+  /// that the read shows. No other function selects these states.
+  private func authorize(
+    _ snapshot: inout GuardedSnapshot,
+    _ require: (Authorizer, RulesEvaluation, inout GuardedSnapshot, _ version: Int64?) throws -> Void
+  ) throws {
+    switch access {
+    case .unrestricted: return
+    case .restricted(let authorizer):
+      let version = snapshot.readTime.version
+      let evaluation = authorizer.evaluations.take()
+      defer { authorizer.evaluations.give(evaluation) }
+      evaluation.begin(snapshot.reader.snapshot, version: version)
+      try require(authorizer, evaluation, &snapshot, version)
+    }
+  }
+
+  // MARK: Commits
+
+  /// Commits writes, after the reads of a transaction if one is given. Rules authorize every document of the commit.
+  /// `completion` is called once, on any thread.
+  func commit(
+    _ writes: [Write], after reads: ReadSet? = nil,
+    completion: @escaping @Sendable (Result<CommitOutcome, CommitError>) -> Void
+  ) {
+    var request = CommitRequest(writes, after: reads)
+    switch access {
+    case .unrestricted: break
+    case .restricted(let authorizer):
+      request.authorizer = RulesCommitAuthorizer(authorizer: authorizer, database: database.id)
+    }
+    database.commit(request, completion: completion)
+  }
+
+  /// Commits one write and passes the resulting document to `completion`, regardless of later changes. The rules that
+  /// allowed the write allow the caller to see its result.
+  func commit(_ write: Write, completion: @escaping @Sendable (Result<Document, any Error>) -> Void) {
+    commit([write]) { [database] result in
+      completion(Result { try database.written(write.key, at: result.get().version) })
+    }
+  }
+}
+
+/// Proof that a caller may administer one database: rules do not apply to it.
+struct DatabaseAdministrator: Sendable {
+  let database: DocumentDatabase
+
+  fileprivate init(database: DocumentDatabase) { self.database = database }
+}
+
+// MARK: - Grants
+
+/// Proof that a caller may get one document at one moment.
+struct GetGrant: ~Copyable {
+  let key: DocumentKey
+  fileprivate let document: StoredDocument?
+
+  fileprivate init(key: DocumentKey, document: StoredDocument?) {
+    self.key = key
+    self.document = document
+  }
+}
+
+/// Proof that a caller may get several documents at one moment.
+struct GetsGrant: ~Copyable {
+  let keys: [DocumentKey]
+  let readTime: ReadTime
+
+  fileprivate init(keys: [DocumentKey], readTime: ReadTime) {
+    self.keys = keys
+    self.readTime = readTime
+  }
+}
+
+/// Proof that a caller may receive the results of one query at one moment.
+struct QueryGrant: ~Copyable {
+  let query: ResolvedQuery
+  let readTime: ReadTime
+
+  fileprivate init(query: ResolvedQuery, readTime: ReadTime) {
+    self.query = query
+    self.readTime = readTime
+  }
+}
+
+/// Proof that a caller may list the documents in the scope of a query without a filter.
+struct ListingGrant: ~Copyable {
+  let query: Query
+  let readTime: ReadTime
+  fileprivate let database: DatabaseID
+
+  fileprivate init(database: DatabaseID, query: Query, readTime: ReadTime) {
+    self.database = database
+    self.query = query
+    self.readTime = readTime
+  }
+}
+
+// MARK: - Reads
+
+/// A snapshot whose documents can be read only with a grant. Valid only during the call that receives it.
+struct GuardedSnapshot: ~Copyable {
+  fileprivate var reader: SnapshotReader
+  /// The moment that reads of this snapshot show.
+  let readTime: ReadTime
+
+  fileprivate init(reader: SnapshotReader, readTime: ReadTime) {
+    self.reader = reader
+    self.readTime = readTime
+  }
+
+  /// Returns the version of the last commit.
+  mutating func lastVersion() throws -> Int64 { try reader.lastVersion() }
+
+  /// Returns the document that a grant is for, or `nil` if it does not exist. It borrows the snapshot's bytes. Cost:
+  /// none, because the authorization has read it.
+  func document(_ grant: borrowing GetGrant) -> StoredDocument? { grant.document }
+
+  /// Returns one of the documents that a grant is for, or `nil` if it does not exist. It borrows the snapshot's bytes.
+  /// Cost: two lookups.
+  mutating func document(at index: Int, of grant: borrowing GetsGrant) throws -> StoredDocument? {
+    try find(grant.keys[index], at: grant.readTime.version)
+  }
+
+  /// Plans the query that a grant is for. The results can be pulled only with ``slice(_:_:)``.
+  func results(_ grant: borrowing QueryGrant, _ indexes: IndexCatalog) throws -> any QueryResults {
+    try grant.query.results(
+      reader.snapshot, at: grant.readTime.timestamp.microseconds, PlanOptions(indexes: indexes))
+  }
+
+  /// Continues a query; see ``QueryEngine/QueryResults/slice(_:units:_:)``.
+  func slice(_ results: any QueryResults, _ found: (DocumentKey, StoredDocument) throws -> Bool) throws {
+    try results.slice(reader.snapshot, units: QueryExecution.sliceUnits, found)
+  }
+
+  /// Plans aggregations over the query that a grant is for.
+  func aggregation(
+    _ aggregations: [Aggregation], over grant: borrowing QueryGrant, _ indexes: IndexCatalog
+  ) throws -> AggregationExecution {
+    try AggregationExecution(
+      aggregations, over: grant.query, reader.snapshot, at: grant.readTime.timestamp.microseconds,
+      PlanOptions(indexes: indexes))
+  }
+
+  /// Continues an aggregation. Returns the values after the last slice, otherwise `nil`.
+  func slice(_ execution: AggregationExecution) throws -> [Value]? {
+    try execution.slice(reader.snapshot, units: QueryExecution.sliceUnits)
+  }
+
+  /// Plans to divide the results of the query that a grant is for.
+  func sampler(cutsMax: Int, _ grant: borrowing QueryGrant) throws -> PartitionSampler {
+    try PartitionSampler(
+      grant.query, cutsMax: cutsMax, reader.snapshot, at: grant.readTime.timestamp.microseconds)
+  }
+
+  /// Continues to divide results. Returns the names after the last slice, otherwise `nil`.
+  func slice(_ sampler: PartitionSampler) throws -> [DocumentKey]? { try sampler.slice(reader.snapshot) }
+
+  /// Plans a listing in a complete order, after a position in it.
+  func results(
+    _ grant: borrowing ListingGrant, orders: [Order], after place: [UInt8]?, limit: Int, _ indexes: IndexCatalog
+  ) throws -> (query: ResolvedQuery, results: any QueryResults) {
+    let query = ResolvedQuery(listing: grant.query, orders: orders, after: place, limit: limit, in: grant.database)
+    let results = try query.results(
+      reader.snapshot, at: grant.readTime.timestamp.microseconds, PlanOptions(indexes: indexes))
+    return (query, results)
+  }
+
+  /// Lists a collection in name order, after an ID. Returns `nil` if the collection never had a document.
+  mutating func scan(_ grant: borrowing ListingGrant, after id: [UInt8]?) throws -> DocumentIterator? {
+    guard let row = try collection(grant) else { return nil }
+    return try DocumentIterator(
+      reader.snapshot, collection: row.number, from: id.map(DocumentIterator.Start.after) ?? .beginning,
+      at: grant.readTime.version)
+  }
+
+  /// Returns the version of the last change of the listed collection, or 0 if it never had a document.
+  mutating func lastChange(_ grant: borrowing ListingGrant) throws -> Int64 {
+    try collection(grant)?.lastChange ?? 0
+  }
+
+  private mutating func collection(_ grant: borrowing ListingGrant) throws -> SnapshotReader.CollectionRow? {
+    guard let id = grant.query.collectionID else { return nil }
+    return try reader.collection(grant.query.parent.appending(id))
+  }
+
+  /// Returns the IDs directly below a path after one of them, also those of missing documents, which rules do not
+  /// cover.
+  func segments(
+    below path: ResourcePath, after id: [UInt8]?, as _: DatabaseAdministrator
+  ) throws -> SubtreeSegments {
+    try SubtreeSegments(reader.snapshot, below: path, after: id, at: readTime.version)
+  }
+
+  fileprivate mutating func find(_ key: DocumentKey, at version: Int64?) throws -> StoredDocument? {
+    guard let version else { return try reader.document(key) }
+    guard let row = try reader.collection(key.collection) else { return nil }
+    return try reader.document(key.id, in: row.number, at: version)
+  }
+}
+
+extension DocumentDatabase {
+  /// Returns the document as a commit left it, regardless of later changes.
+  fileprivate func written(_ key: DocumentKey, at version: Timestamp) throws -> Document {
+    try read { reader in
+      guard let row = try reader.collection(key.collection),
+        let stored = try reader.document(key.id, in: row.number, at: version.microseconds)
+      else {
+        throw Status(.notFound, "Document \"\(ResourceName(database: id, path: key.path).text)\" not found.")
+      }
+      return Document(
+        key: key, fields: EncodedFields(canonical: Array(stored.fields)),
+        createTime: Timestamp(uncheckedMicroseconds: stored.createVersion),
+        updateTime: Timestamp(uncheckedMicroseconds: stored.updateVersion))
+    }
+  }
+}

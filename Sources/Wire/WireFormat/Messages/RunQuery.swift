@@ -1,0 +1,99 @@
+package import DocumentModel
+
+/// The request of RunQuery.
+package struct RunQueryRequest: DecodableMessage, Equatable, Sendable {
+  package static let typeName: StaticString = "google.firestore.v1.RunQueryRequest"
+  package private(set) var query: Query
+  /// Whether the request has a query.
+  private var hasQuery = true
+  /// The state to read.
+  package var consistency = ConsistencySelector.latest
+  /// The transaction to begin and to read in, instead of ``consistency``.
+  package var newTransaction: TransactionMode?
+  /// The requested metrics of the query; `nil` for none.
+  package var explain: ExplainMode?
+
+  /// Requests results of the current state.
+  package init(_ query: Query) { self.query = query }
+
+  /// Creates a request whose query is decoded later.
+  package init(below parent: ResourcePath) {
+    query = Query(parent: parent, collectionID: nil)
+    hasQuery = false
+  }
+
+  package mutating func decode(_ field: inout some MessageField) throws(WireError) {
+    if field.matches(2, "structured_query") {
+      query = try field.message(QueryMembers(below: query.parent))
+      hasQuery = true
+    } else if field.matches(10, "explain_options") {
+      explain = try field.message(ExplainOptions())
+    } else if try !field.reads(
+      at: &consistency, in: &newTransaction, transaction: 5, newTransaction: 6, readTime: 7)
+    {
+      field.ignore("parent")
+      field.ignore("request_options")
+    }
+  }
+
+  /// Returns the request if it has a structured query.
+  ///
+  /// - Throws: ``WireError/model(_:)``.
+  package func decoded() throws(WireError) -> RunQueryRequest {
+    guard hasQuery else { throw .model(.queryNotStructured) }
+    return self
+  }
+}
+
+/// A message of the response of RunQuery.
+package struct RunQueryResponse: EncodableMessage {
+  private let document: MaskedDocument?
+  /// The transaction that the request began.
+  private let transaction: TransactionID?
+  /// The time of the state that was read.
+  private let readTime: Timestamp?
+  /// The number of documents skipped because of the offset.
+  private let skippedResults: Int
+  /// The metrics of an explained query, in the last message.
+  private let explainMetrics: ExplainMetrics?
+
+  package init(
+    _ document: MaskedDocument? = nil, transaction: TransactionID? = nil, readTime: Timestamp? = nil,
+    skippedResults: Int = 0, explainMetrics: ExplainMetrics? = nil
+  ) {
+    self.document = document
+    self.transaction = transaction
+    self.readTime = readTime
+    self.skippedResults = skippedResults
+    self.explainMetrics = explainMetrics
+  }
+
+  package func append(to out: inout some MessageWriter) throws(WireError) {
+    if let document { try out.message(1, "document", document) }
+    if let transaction { out.bytes(2, "transaction", transaction.bytes) }
+    if skippedResults > 0 {
+      out.field(4, "skippedResults")
+      out.number(skippedResults)
+    }
+    if let explainMetrics { try out.message(11, "explainMetrics", explainMetrics) }
+    if let readTime { out.timestamp(3, "readTime", readTime) }
+  }
+}
+
+// google.firestore.v1.ExplainMetrics
+extension ExplainMetrics: EncodableMessage {
+  package func append(to out: inout some MessageWriter) throws(WireError) {
+    out.message(1, "planSummary") { out in
+      out.list(1, "indexesUsed", indexStructs) { members, out in out.structure(members) }
+    }
+    guard let execution else { return }
+    out.message(2, "executionStats") { out in
+      out.int64(1, "resultsReturned", Int64(execution.results))
+      out.field(3, "executionDuration")
+      out.duration(microseconds: execution.microseconds)
+      out.int64(4, "readOperations", Int64(execution.readOperations))
+      out.field(5, "debugStats")
+      out.structure(execution.debugStruct)
+    }
+  }
+}

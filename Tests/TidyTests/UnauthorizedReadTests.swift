@@ -1,0 +1,162 @@
+import Foundation
+import Testing
+
+/// Code that reads documents without a grant does not compile. Each case is a small program that the compiler checks
+/// against the built modules.
+@Suite struct UnauthorizedReadTests {
+  struct Case: CustomTestStringConvertible, Sendable {
+    let testDescription: String
+    let code: String
+    /// A part of the error, or `nil` if the program compiles.
+    let error: String?
+
+    /// A program that sees what a protocol handler sees.
+    static func handler(_ name: String, _ body: String, error: String? = nil) -> Case {
+      Case(
+        testDescription: name,
+        code: """
+          import DatabaseService
+          import DocumentModel
+
+          func read(_ service: FirestoreService, _ caller: Caller, _ id: DatabaseID, _ key: DocumentKey) throws {
+            \(body)
+          }
+          """, error: error)
+    }
+
+    /// A program that sees all internal declarations of the service, as a method of the service does.
+    static func method(_ name: String, _ body: String, error: String? = nil) -> Case {
+      Case(
+        testDescription: name,
+        code: """
+          @testable import DatabaseService
+          import DocumentModel
+          import DocumentStore
+          import QueryEngine
+
+          func read(_ access: DatabaseAccess, _ key: DocumentKey, _ query: ResolvedQuery) throws {
+            try access.read { snapshot in
+              \(body)
+            }
+          }
+          """, error: error)
+    }
+  }
+
+  static let cases: [Case] = [
+    .handler("a get for a caller", "try service.getDocument(key, in: id, as: caller) { print($0.fields.count) }"),
+    .handler(
+      "a get without a caller", "try service.getDocument(key, in: id) { print($0.fields.count) }",
+      error: "cannot convert value of type 'DatabaseID' to expected argument type 'DatabaseAccess'"),
+    .handler(
+      "the databases of the service", "print(try service.databases.database(id) as Any)",
+      error: "'databases' is inaccessible due to 'private' protection level"),
+    .handler(
+      "a database without a caller", "print(try service.database(id))",
+      error: "'database' is inaccessible due to 'private' protection level"),
+    .handler(
+      "the database of an access", "print(try service.access(to: id, as: caller).database)",
+      error: "'database' is inaccessible due to 'private' protection level"),
+    .handler(
+      "a snapshot of an access", "try service.access(to: id, as: caller).read { _ in }",
+      error: "'read' is inaccessible due to 'internal' protection level"),
+    .handler(
+      "statistics for any caller", "service.statistics(as: caller) { _ in }",
+      error: "cannot convert value of type 'Caller' to expected argument type 'Administrator'"),
+    .handler(
+      "an invented administrator", "service.statistics(as: Administrator()) { _ in }",
+      error: "'Administrator' initializer is inaccessible due to 'fileprivate' protection level"),
+    .handler(
+      "an invented grant for a file", "_ = FileGrant(.get, bucket: \"b\", name: \"n\")",
+      error: "'FileGrant' initializer is inaccessible due to 'fileprivate' protection level"),
+    .method(
+      "a get with its grant",
+      "let grant = try access.grantGet(key, &snapshot); print(snapshot.document(grant)?.fields.count ?? 0)"),
+    .method(
+      "a get without a grant", "print(snapshot.document(key) as Any)",
+      error: "cannot convert value of type 'DocumentKey' to expected argument type 'GetGrant'"),
+    .method(
+      "an invented grant", "_ = snapshot.document(GetGrant(key: key, document: nil))",
+      error: "'GetGrant' initializer is inaccessible due to 'fileprivate' protection level"),
+    .method(
+      "the reader of a snapshot", "print(snapshot.reader)",
+      error: "'reader' is inaccessible due to 'fileprivate' protection level"),
+    .method(
+      "a query with its grant",
+      "let grant = try access.grantQuery(query, &snapshot); _ = try snapshot.results(grant, access.indexes(&snapshot))"),
+    .method(
+      "a query without a grant", "_ = try snapshot.results(query, access.indexes(&snapshot))",
+      error: "cannot convert value of type 'ResolvedQuery' to expected argument type"),
+    .method(
+      "the grant of a document for a query",
+      "let grant = try access.grantGet(key, &snapshot); _ = try snapshot.results(grant, access.indexes(&snapshot))",
+      error: "cannot convert value of type 'GetGrant' to expected argument type"),
+    .method(
+      "an access without rules", "_ = Access.unrestricted(Administrator())",
+      error: "'Administrator' initializer is inaccessible due to 'fileprivate' protection level"),
+  ]
+
+  @Test(.enabled("swiftc is not in PATH") { Compiler.path != nil }, arguments: cases)
+  func onlyAuthorizedReadsCompile(_ example: Case) throws {
+    let (status, output) = try Compiler.check(example.code)
+    guard let error = example.error else {
+      #expect(status == 0, "this program is authorized and must compile: \(output)")
+      return
+    }
+    let found = output.firstMatch(of: /error: [^\n]*/).map { String($0.output) } ?? "no error"
+    print("\(example.testDescription): \(found)")
+    #expect(status != 0 && output.contains("error: \(error)"), "\(output)")
+  }
+}
+
+/// The compiler, with the modules that this build has made.
+private enum Compiler {
+  static let path: String? = {
+    let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
+    return folders.map { "\($0)/swiftc" }.first { FileManager.default.isExecutableFile(atPath: $0) }
+  }()
+
+  /// The folder of this build, `.build/debug`.
+  private static let build = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+    .deletingLastPathComponent()
+
+  /// The name under which the build made the modules, by which the compiler recognizes parts of the same package.
+  private static let packageName: String = {
+    let plan = build.deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("debug.yaml")
+    let text = (try? String(contentsOf: plan, encoding: .utf8)) ?? ""
+    let name = text.firstMatch(of: /"-package-name","([^"]+)"/).map { String($0.output.1) }
+    return name ?? URL(fileURLWithPath: Repository.root).lastPathComponent.lowercased()
+  }()
+
+  /// Checks the types of a program.
+  static func check(_ code: String) throws -> (status: Int32, output: String) {
+    let files = FileManager.default
+    let folder = files.temporaryDirectory.appendingPathComponent("hearth-typecheck-\(UUID().uuidString)")
+    try files.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? files.removeItem(at: folder) }
+    let source = folder.appendingPathComponent("Program.swift")
+    try Data(code.utf8).write(to: source)
+    let cModules = Repository.paths.filter { $0.hasPrefix("Sources/C/") && $0.hasSuffix("/module.modulemap") }
+      .map { "\(Repository.root)/\($0)" }
+    let builtModules = ["CRE2", "CSimdjson"].map { "\(build.path)/\($0).build/module.modulemap" }
+    let output = Pipe()
+    let process = Process()
+    process.executableURL = path.map { URL(fileURLWithPath: $0) }
+    process.arguments =
+      [
+        "-typecheck", "-swift-version", "6", "-enable-upcoming-feature", "MemberImportVisibility",
+        "-enable-upcoming-feature", "InternalImportsByDefault", "-package-name", packageName,
+        "-I", "\(build.path)/Modules",
+      ]
+      + (cModules + builtModules).filter { files.fileExists(atPath: $0) }.flatMap {
+        ["-Xcc", "-fmodule-map-file=\($0)"]
+      }
+      + [source.path]
+    process.standardOutput = output
+    process.standardError = output
+    try process.run()
+    let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+    process.waitUntilExit()
+    return (process.terminationStatus, text)
+  }
+}
