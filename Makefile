@@ -22,7 +22,7 @@ WEBSDK :=
 
 # The C libraries of Package.swift, and pkg-config, which finds them.
 PACKAGES := pkg-config liblmdb-dev libuv1-dev libhttp-parser-dev libsimdjson-dev zlib1g-dev libxxhash-dev \
-  libnghttp2-dev libssl-dev libsodium-dev libcrypt-dev libre2-dev
+  libnghttp2-dev libssl-dev libcurl4-openssl-dev libsodium-dev libcrypt-dev libre2-dev
 
 RELEASE := .build/release/hearth
 SWIFT_FILES := Sources Tests Package.swift
@@ -68,9 +68,9 @@ known-differences: packages ## Regenerate docs/reference/known-differences.md, w
 	swift build --build-tests
 	KNOWN_DIFFERENCES=write swift test --skip-build --filter pageMatchesItsEntries
 
-reference: packages ## Regenerate the pages cli, configuration and limits in docs/reference
+reference: packages ## Regenerate the pages cli, configuration, limits and routes in docs/reference
 	swift build --build-tests
-	REFERENCE_PAGES=write swift test --skip-build --filter 'ReferencePagesTests|LimitsPageTests'
+	REFERENCE_PAGES=write swift test --skip-build --filter 'ReferencePagesTests|LimitsPageTests|RouteTableTests'
 
 format: ## Format all Swift files in place
 	swift format --in-place --recursive --parallel $(SWIFT_FILES)

@@ -70,6 +70,8 @@ let package = Package(
       path: path("CRE2", in: "C"),
       cxxSettings: [.unsafeFlags(["-O2"])],
       linkerSettings: [.linkedLibrary("re2"), .linkedLibrary("stdc++")]),
+    // Of the package libcurl4-openssl-dev. Not linked: the first request loads the library.
+    .target(name: "CCurl", path: path("CCurl", in: "C")),
 
     // The model and its encodings.
     library("DocumentModel", in: "Model", ["Basics"]),
@@ -114,8 +116,10 @@ let package = Package(
       ["KeyValue", "WireFormat", "DocumentModel", "Basics", "CCrypto", "CSodium", "CXCrypt"]),
     library("IdentityService", in: "Services", ["Accounts", "WireFormat", "DocumentModel", "Basics"]),
     library("Files", in: "Services", ["KeyValue", "WireFormat", "DocumentModel", "Digests", "Basics"]),
+    library("FileService", in: "Services", ["Files", "DatabaseService", "RulesEngine", "WireFormat", "DocumentModel"]),
 
     // HTTP and the APIs.
+    library("WebClient", in: "HTTP", ["CCurl"]),
     library("Transport", in: "HTTP", ["Basics", "CUV", "CHTTPParser", "CNGHTTP2", "COpenSSL", "CZlib"]),
     library(
       "GatewayCore", in: "API",
@@ -123,8 +127,8 @@ let package = Package(
     library(
       "FirestoreAPI", in: "API",
       [
-        "GatewayCore", "Transport", "DatabaseService", "RulesTesting", "RulesEngine", "Watch", "Files", "WireFormat",
-        "DocumentModel", "Basics",
+        "GatewayCore", "Transport", "DatabaseService", "RulesTesting", "RulesEngine", "Watch", "FileService", "Files",
+        "WireFormat", "DocumentModel", "Basics",
       ]),
     library(
       "IdentityAPI", in: "API",
@@ -132,8 +136,8 @@ let package = Package(
     library(
       "StorageAPI", in: "API",
       [
-        "GatewayCore", "Transport", "Accounts", "Files", "DatabaseService", "RulesEngine", 
-        "WireFormat", "DocumentModel", "Basics",
+        "GatewayCore", "Transport", "Accounts", "FileService", "Files", "DatabaseService", "RulesEngine", "WireFormat",
+        "DocumentModel", "Basics",
       ]),
     library(
       "OperationsAPI", in: "API",
@@ -142,12 +146,12 @@ let package = Package(
       "Gateway", in: "API",
       [
         "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "GatewayCore", "Transport", "IdentityService",
-        "Accounts", "Files", "DatabaseService", "DocumentModel",
+        "Accounts", "FileService", "DatabaseService", "DocumentModel",
       ]),
     library(
       "HearthServer", in: "Server",
       [
-        "Gateway", "GatewayCore", "StorageAPI", "OperationsAPI", "Transport", "IdentityService", "Accounts", "Files",
+        "Gateway", "GatewayCore", "OperationsAPI", "Transport", "IdentityService", "Accounts", "FileService", "Files",
         "DatabaseService", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue", "FixtureTree", "WireFormat",
         "DocumentModel",
       ]),
@@ -158,8 +162,8 @@ let package = Package(
     library(
       "HearthCLI", in: "CLI",
       [
-        "CTimex", "HearthServer", "Accounts", "Files", "Transport", "DatabaseService", "DocumentStore", "LMDBEngine",
-        "Digests",
+        "CTimex", "HearthServer", "Accounts", "Files", "Transport", "WebClient", "DatabaseService",
+        "DocumentStore", "LMDBEngine", "Digests",
         "KeyValue",
         "RulesTesting",
         "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel",
@@ -179,7 +183,7 @@ let package = Package(
 
     // Tests mirror Sources.
     library(
-      "TestSupport", in: "Tools", ["DocumentModel", "WireFormat", "CNGHTTP2"]),
+      "TestSupport", in: "Tools", ["WebClient", "DocumentModel", "WireFormat", "CNGHTTP2"]),
     tests("BasicsTests", ["Basics"]),
     tests("DigestsTests", ["Digests", "Basics"]),
     tests("DocumentModelTests", ["DocumentModel", "TestSupport"]),
@@ -218,17 +222,24 @@ let package = Package(
     tests(
       "IdentityServiceTests",
       ["IdentityService", "Accounts", "LMDBEngine", "KeyValue", "DocumentModel", "TestSupport"]),
+    tests(
+      "FileServiceTests",
+      [
+        "FileService", "Files", "DatabaseService", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue",
+        "WireFormat", "DocumentModel", "TestSupport",
+      ]),
     tests("FilesTests", ["Files", "Basics", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "RulesEngineTests", ["RulesEngine", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "RulesTestingTests", ["RulesTesting", "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests("WebClientTests", ["WebClient", "Transport", "TestSupport"]),
     tests("TransportTests", ["Transport", "Basics", "TestSupport"]),
     tests(
       "GatewayTests",
       [
         "HearthServer", "Gateway", "GatewayCore", "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI",
-        "Accounts", "Files", "Transport", "DatabaseService", "Watch",
+        "Accounts", "FileService", "Files", "Transport", "DatabaseService", "Watch",
         "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "Basics", "TestSupport",
       ]),
     tests(
@@ -242,7 +253,7 @@ let package = Package(
     tests("HearthServerTests", ["HearthServer", "DocumentModel", "TestSupport"]),
     tests("HearthClientTests", ["HearthClient", "HearthTesting", "HearthServer", "TestSupport"]),
     tests("ConformanceTests", ["HearthClient", "TestSupport"], exclude: ["Systems/Python"]),
-    tests("TidyTests", ["Benchmarks"]),
+    tests("TidyTests", ["Benchmarks", "TestSupport"]),
   ],
   cxxLanguageStandard: .cxx17
 )

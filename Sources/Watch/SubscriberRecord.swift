@@ -23,6 +23,30 @@ struct SubscriberRecord {
   var isDetached = false
   /// The changes that the current step has found for the listener.
   var parts: [WatchBatch.Part] = []
+
+  init(_ subscriber: Subscriber, slot: Int) {
+    self.subscriber = subscriber
+    self.slot = slot
+  }
+
+  /// Adds changes of a target to the next batch, if the listener follows the target. Returns whether they are the first.
+  mutating func add(_ delta: TargetDelta?, for target: Int) -> Bool {
+    guard !isDetached, targets[target]?.isJoined == true else { return false }
+    parts.append(WatchBatch.Part(target: target, delta: delta))
+    return parts.count == 1
+  }
+
+  /// Delivers the next batch.
+  mutating func deliverBatch(at version: Int64) {
+    var parts: [WatchBatch.Part] = []
+    swap(&parts, &self.parts)
+    deliver(.batch(WatchBatch(version: version, parts: parts)))
+  }
+
+  /// Delivers a batch or NO_CHANGE. If the mailbox overflows, the listener must rejoin.
+  mutating func deliver(_ event: Subscriber.Event) {
+    if !isDetached, !subscriber.deliver(event) { isDetached = true }
+  }
 }
 
 /// A target of a listener.

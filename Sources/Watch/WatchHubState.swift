@@ -65,7 +65,7 @@ struct WatchHubState {
   private mutating func record(of subscriber: Subscriber) -> Int {
     if let known = recordIndexes[ObjectIdentifier(subscriber)] { return known }
     joinCount += 1
-    let record = SubscriberRecord(subscriber: subscriber, slot: joinCount % Self.slots)
+    let record = SubscriberRecord(subscriber, slot: joinCount % Self.slots)
     let place = vacant.popLast() ?? records.count
     if place == records.count { records.append(record) } else { records[place] = record }
     recordIndexes[ObjectIdentifier(subscriber)] = place
@@ -296,7 +296,7 @@ struct WatchHubState {
       if let delta, delta.changes.isEmpty { continue }
       notify(view, delta, &touched)
     }
-    deliver(to: touched, at: changes.upTo)
+    for place in touched { records[place]?.deliverBatch(at: changes.upTo) }
   }
 
   private mutating func notify(
@@ -320,27 +320,15 @@ struct WatchHubState {
 
   /// Adds changes to the next batch of a listener. `touched` has the indexes of the records with changes.
   private mutating func add(_ delta: TargetDelta?, for subscription: Subscription, _ touched: inout [Int]) {
-    let (place, target) = (subscription.record, subscription.target)
-    guard records[place]?.isDetached == false, records[place]?.targets[target]?.isJoined == true else { return }
-    if records[place]?.parts.isEmpty == true { touched.append(place) }
-    records[place]?.parts.append(WatchBatch.Part(target: target, delta: delta))
-  }
-
-  private mutating func deliver(to touched: [Int], at version: Int64) {
-    for place in touched {
-      guard let record = records[place] else { continue }
-      records[place]?.parts = []
-      let batch = WatchBatch(version: version, parts: record.parts)
-      if !record.subscriber.deliver(.batch(batch)) { records[place]?.isDetached = true }
-    }
+    let isFirst = records[subscription.record]?.add(delta, for: subscription.target)
+    if isFirst == true { touched.append(subscription.record) }
   }
 
   /// Sends NO_CHANGE to the listeners whose turn it is.
   mutating func beat() {
     currentSlot = (currentSlot + 1) % Self.slots
-    for place in records.indices {
-      guard let record = records[place], record.slot == currentSlot, !record.isDetached else { continue }
-      if !record.subscriber.deliver(.noChange(version)) { records[place]?.isDetached = true }
+    for place in records.indices where records[place]?.slot == currentSlot {
+      records[place]?.deliver(.noChange(version))
     }
   }
 

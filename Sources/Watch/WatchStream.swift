@@ -8,7 +8,7 @@ import DocumentStore
 /// 2. ``nextAction()`` returns the next task of the caller at the hub or with the rules. It is done at once.
 /// 3. ``nextStep()`` returns the next step of a pull. The caller takes steps at the pace of the client, so little data
 ///    waits in between.
-package struct WatchStream {
+package struct WatchStream: ~Copyable {
   /// A task of the caller, before the next step.
   package enum Action {
     /// Evaluate the rules for a target. Then call ``authorized(_:_:versions:)`` or ``end(_:because:)``.

@@ -81,14 +81,14 @@ import Testing
     let outcome = Result {
       try Self.put("two", store) { (number) throws(FilesError) in
         if isCommitted { documents.commit(number) }
-        throw .commitRefused(httpStatus: 409, message: "no")
+        throw .commitRefused(code: 6, message: "no")
       }
     }
     #expect(try Self.text(store) == (isCommitted ? "two" : "one"))
     switch outcome {
     case .success: #expect(isCommitted)
     case .failure(let error):
-      #expect(!isCommitted && error as? FilesError == .commitRefused(httpStatus: 409, message: "no"))
+      #expect(!isCommitted && error as? FilesError == .commitRefused(code: 6, message: "no"))
     }
     try Self.expectClean(store)
     // Other writes still work.
@@ -109,7 +109,7 @@ import Testing
       try? FileManager.default.createDirectory(atPath: crashed, withIntermediateDirectories: true)
       try? FileManager.default.copyItem(atPath: directory.path + "/own/content", toPath: crashed + "/content")
       try? store.metadata.copy(toFile: crashed + "/data.mdb")
-      throw .commitRefused(httpStatus: 500, message: "gone")
+      throw .commitRefused(code: 13, message: "gone")
     }
     let image = try Self.open(crashed, documents)
     #expect(try Self.text(image) == (moment == "after the documents" ? "two" : "one"))
@@ -130,7 +130,7 @@ import Testing
     #expect(throws: FilesError.full) {
       try Self.put("one", store) { (_) throws(FilesError) in
         isDown.withLock { $0 = true }
-        throw .commitRefused(httpStatus: 500, message: "lost")
+        throw .commitRefused(code: 13, message: "lost")
       }
     }
     #expect(throws: FilesError.full) { try store.object(Self.name) }

@@ -30,15 +30,19 @@ import Testing
 
   @Test(arguments: [
     ("http://127.0.0.1:8080", "127.0.0.1", 8080), ("localhost:81/", "localhost", 81), ("http://[::1]:9", "::1", 9),
-    ("example.test", "example.test", 80),
+    ("example.test", "example.test", 80), ("https://a.example.test", "a.example.test", 443),
+    ("https://[::1]:9/", "::1", 9),
   ])
   func readsServerAddresses(text: String, host: String, port: Int) throws {
     let address = try ServerClient.address(text)
+    #expect(address.isSecure == text.hasPrefix("https:"))
     #expect(address.host == host)
     #expect(address.port == port)
   }
 
-  @Test(arguments: ["https://a", "ftp://a", "http://", "a:0", "a:b", "a b:1", "http://a/b", "a:99999", "a\r\nX: y:1"])
+  @Test(arguments: [
+    "https://a/b", "https://", "ftp://a", "http://", "a:0", "a:b", "a b:1", "http://a/b", "a:99999", "a\r\nX: y:1",
+  ])
   func refusesServerAddresses(text: String) {
     #expect(throws: CommandFailure.self) { try ServerClient.address(text) }
   }

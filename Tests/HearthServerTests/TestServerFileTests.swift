@@ -19,6 +19,20 @@ import Testing
     return response.status == 200 ? try await response.text() : "\(response.status)"
   }
 
+  @Test func putFileNeedsNoRequestAndNoRules() async throws {
+    let base = try TestServer()
+    try base.putFile("a/b.txt", content: Array("text".utf8), contentType: "text/plain")
+    let db = try base.fork()
+    try db.putFile("other", content: [])
+    #expect(try await Self.get(db, "a%2Fb.txt", as: .admin) == "text")
+    #expect(try await Self.get(db, "other", as: .admin) == "")
+    #expect(try await Self.get(base, "other", as: .admin) == "404")
+    #expect(try await Self.get(db, "a%2Fb.txt", as: .nobody) == "403")
+    try db.reset()
+    #expect(try await Self.get(db, "other", as: .admin) == "404")
+    #expect(throws: HearthError.self) { try db.putFile("", content: []) }
+  }
+
   @Test func fileRulesSeeTheServersTime() async throws {
     let rules = """
       rules_version = '2';

@@ -5,11 +5,11 @@ import Testing
   /// The modules by layer, from the lowest. A module may depend only on modules of earlier rows.
   static let layers: [Set<String>] = [
     [
-      "CCrypto", "CEpoll", "CHTTPParser", "CLMDB", "CNGHTTP2", "COpenSSL", "CRE2", "CSimdjson", "CSodium", "CTimex",
-      "CUV", "CXCrypt", "CXXHash", "CZlib",
+      "CCrypto", "CCurl", "CEpoll", "CHTTPParser", "CLMDB", "CNGHTTP2", "COpenSSL", "CRE2", "CSimdjson", "CSodium",
+      "CTimex", "CUV", "CXCrypt", "CXXHash", "CZlib",
     ],
     ["Basics", "Digests"],
-    ["DocumentModel", "KeyValue", "Transport"],
+    ["DocumentModel", "KeyValue", "Transport", "WebClient"],
     ["LMDBEngine", "WireFormat"],
     ["Accounts", "Files", "FixtureTree", "HearthClient", "KeyEncoding", "RulesEngine"],
     ["IdentityService", "Matching"],
@@ -17,7 +17,7 @@ import Testing
     ["QueryEngine"],
     ["Watch"],
     ["DatabaseService"],
-    ["GatewayCore"],
+    ["FileService", "GatewayCore"],
     ["FirestoreAPI", "IdentityAPI", "OperationsAPI", "StorageAPI"],
     ["Gateway"],
     ["HearthServer"],
@@ -41,9 +41,12 @@ import Testing
     ],
     // Only the server and tools that measure or fuzz it use sockets.
     "Transport": [
-      "GatewayCore", "FirestoreAPI", "IdentityAPI", "OperationsAPI", "StorageAPI", "Gateway", "HearthServer", "HearthCLI", "Benchmarks",
+      "GatewayCore", "FirestoreAPI", "IdentityAPI", "OperationsAPI", "StorageAPI", "Gateway", "HearthServer",
+      "HearthCLI", "Benchmarks",
       "Fuzzers",
     ],
+    // The server never makes HTTP requests. Its own process must not load libcurl.
+    "WebClient": ["HearthCLI", "TestSupport"], "CCurl": ["WebClient"],
     // Each C library has one Swift module that wraps it.
     "CHTTPParser": ["Transport"], "CLMDB": ["LMDBEngine"], "CNGHTTP2": ["Transport", "TestSupport"],
     "COpenSSL": ["Transport"],
@@ -121,7 +124,7 @@ import Testing
   /// Every target of `Package.swift` with its dependencies, parsed from the declarations.
   static func targets() throws -> [String: Set<String>] {
     let text = Repository.package.lines.filter { !$0.drop { $0 == " " }.hasPrefix("//") }.joined(separator: "\n")
-    var targets: [String: Set<String>] = ["CRE2": [], "CSimdjson": []]
+    var targets: [String: Set<String>] = ["CCurl": [], "CRE2": [], "CSimdjson": []]
     for match in text.matches(of: /(library|program|tests|debian)\(\s*"(\w+)"([^)]*)\)/) {
       let (_, kind, name, rest) = match.output
       let names = rest.replacing(/in: "\w+"/, with: "").matches(of: /"(\w+)"/).map { String($0.output.1) }

@@ -82,11 +82,11 @@ import Testing
   /// The declarations with package or public access that have no doc comment.
   ///
   /// Exempt are stored properties, memberwise initializers, and members that satisfy a protocol of the standard
-  /// library.
+  /// library or one of ``messageRequirements``.
   static func undocumented(in file: SwiftFile) -> [String] {
     file.code.indices.filter { line in
-      file.code[line].contains(visible) && !file.code[line].contains(conformance)
-        && !isStoredProperty(line, in: file) && !isMemberwiseInitializer(line, in: file)
+      file.code[line].contains(visible) && !isConformance(line, in: file) && !isStoredProperty(line, in: file)
+        && !isMemberwiseInitializer(line, in: file)
         && documentation(of: line, in: file).isEmpty
     }.map { "\(file.path):\($0 + 1): \(file.lines[$0].drop { $0 == " " })" }
   }
@@ -95,7 +95,7 @@ import Testing
   static func undocumentedThrows(in file: SwiftFile) -> [String] {
     file.code.indices.filter { line in
       guard file.code[line].contains(visible), file.code[line].contains(/\b(func|init)\b/) else { return false }
-      guard !file.code[line].contains(conformance), throwsErrors(line, in: file) else { return false }
+      guard !isConformance(line, in: file), throwsErrors(line, in: file) else { return false }
       let comment = documentation(of: line, in: file)
       // An undocumented memberwise initializer cannot throw. A comment may also name the error in its prose.
       return !comment.contains { $0.contains(/[Tt]hrows?\b|[Rr]ethrows\b/) }
@@ -156,6 +156,34 @@ import Testing
   private nonisolated(unsafe) static let visible =
     // A regular expression is immutable, but its type is not Sendable.
     /^\s*(@\w+(\([^)]*\))?\s+)*(package|public)\s+(?!import\b|extension\b)/
+
+  /// Whether a declaration satisfies a requirement that is documented at its protocol.
+  private static func isConformance(_ line: Int, in file: SwiftFile) -> Bool {
+    if file.code[line].contains(conformance) { return true }
+    guard file.path.hasPrefix(messages), let name = name(of: file.code[line]) else { return false }
+    return messageRequirements.contains(name)
+  }
+
+  private static let messages = "Sources/Wire/WireFormat/Messages/"
+
+  /// The requirements of the protocols of messages and of their two encodings.
+  private static let messageRequirements: Set<String> = {
+    var names: Set<String> = []
+    for file in Repository.sources where file.path.hasPrefix(messages) {
+      var isInside = false
+      for line in file.code {
+        if line.hasPrefix("package protocol ") { isInside = true }
+        if line.hasPrefix("}") { isInside = false }
+        if isInside, let name = name(of: line) { names.insert(name) }
+      }
+    }
+    return names
+  }()
+
+  /// The name of the function, property or type alias that a line declares.
+  private static func name(of line: some StringProtocol) -> String? {
+    String(line).firstMatch(of: /\b(?:func|var|let|typealias) (\w+)/).map { String($0.output.1) }
+  }
 
   private nonisolated(unsafe) static let conformance =
     // A regular expression is immutable, but its type is not Sendable.

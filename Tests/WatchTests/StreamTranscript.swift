@@ -27,7 +27,7 @@ private struct Failure: Error, CustomStringConvertible {
 /// | `! …` | an action: the caller asks the rules or the hub |
 /// | `? …` | a step: the caller sends a change, or runs a slice of a catch-up |
 /// | `< …` | a message to the client |
-struct StreamTranscript {
+struct StreamTranscript: ~Copyable {
   private var stream: WatchStream
   private var lines: [String] = []
 

@@ -1,12 +1,13 @@
 package import Accounts
 package import DatabaseService
+package import FileService
 import DocumentModel
 import FirestoreAPI
 package import GatewayCore
 import IdentityAPI
 package import IdentityService
 package import OperationsAPI
-package import StorageAPI
+import StorageAPI
 package import Transport
 
 /// The entry point of HTTP requests: the routes of all APIs, in the order in which they are tried.
@@ -17,7 +18,6 @@ package final class HTTPGateway: RequestHandler {
 
   private let dispatcher: RequestDispatcher
   private let verifier: any TokenVerifier
-  private let files: StorageHandler?
   /// Serves operators on a separate address, whose callers are all trusted.
   package let operations: RequestDispatcher
 
@@ -25,7 +25,7 @@ package final class HTTPGateway: RequestHandler {
   ///
   /// - Parameter usesTLS: whether clients reach the server by `https`.
   package init(
-    _ service: FirestoreService, accounts: AccountStore, identity: AccountsService, files: FilesService? = nil,
+    _ service: FirestoreService, accounts: AccountStore, identity: AccountsService, files: StorageService? = nil,
     usesTLS: Bool = false,
     operations: OperationsService
   ) {
@@ -34,16 +34,34 @@ package final class HTTPGateway: RequestHandler {
     let rest = RESTHandler(service, authenticator)
     let channels = WebChannelHandler(service, authenticator)
     let metrics = MetricsReport(operations, service) { channels.openChannels }
-    self.files = files.map { StorageHandler($0, service, authenticator, keys: accounts.serviceKeys, usesTLS: usesTLS) }
+    let storage = files.map {
+      StorageContext($0, usesTLS: usesTLS, trustsMissingCredentials: service.mode.trustsMissingCredentials)
+    }
     self.operations = RequestDispatcher(
       OperationsHandler(operations, metrics: metrics, service, authenticator, trustsEveryone: true).endpoints)
     dispatcher = RequestDispatcher(
       ChangeFeedHandler(rest).endpoints + rest.endpoints + GRPCHandler(service, authenticator).endpoints
         + channels.endpoints + AdminHandler(service, authenticator).endpoints
-        + EmulatorHandler(service, authenticator, files: files?.store).endpoints
+        + EmulatorHandler(service, authenticator, files: files).endpoints
         + KeysHandler(accounts, authenticator).endpoints + IdentityHandler(identity, authenticator).endpoints
         + OperationsHandler(operations, metrics: metrics, service, authenticator).endpoints
-        + RootHandler(authenticator).endpoints)
+        + RootHandler(authenticator).endpoints
+        + (storage.map { Self.endpoints($0, authenticator, accounts.serviceKeys) } ?? []))
+  }
+
+  /// The routes of files. Those of signed URLs are the last, because they have every path.
+  private static func endpoints(
+    _ storage: StorageContext, _ authenticator: Authenticator, _ keys: ServiceKeys
+  ) -> [any Endpoint] {
+    FirebaseStorageAPI(storage, authenticator).endpoints + CloudStorageAPI(storage, authenticator).endpoints
+      + SignedURLAPI(storage, authenticator, keys: keys).endpoints
+  }
+
+  /// The route table: the rows of all APIs, in the order in which they are tried.
+  package static var rows: [RouteRow] {
+    ChangeFeedHandler.rows + RESTHandler.rows + GRPCHandler.rows + WebChannelHandler.rows + AdminHandler.rows
+      + EmulatorHandler.rows + KeysHandler.rows + IdentityHandler.rows + OperationsHandler.rows + RootHandler.rows
+      + FirebaseStorageAPI.rows + CloudStorageAPI.rows + SignedURLAPI.rows
   }
 
   /// Returns the caller that a bearer token identifies, as for HTTP requests.
@@ -55,23 +73,11 @@ package final class HTTPGateway: RequestHandler {
 
   /// Handles a request. Responds at once or later, on the loop of the connection.
   package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
-    let (path, parameters) = request.target.pathAndQuery
-    if request.method != .options, let files, let (route, rest) = StorageHandler.route(path, parameters) {
-      exchange.setKind(.files)
-      return files.handle(route, rest, parameters, request, exchange)
-    }
     dispatcher.handle(request, exchange)
   }
 
   /// Opens the body of a request whose route reads it piece by piece.
   package func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
-    let (path, parameters) = request.target.pathAndQuery
-    if let files, let (route, rest) = StorageHandler.route(path, parameters) {
-      exchange.setKind(.files)
-      let sink = files.openBody(route, rest, parameters, request, exchange)
-      if sink != nil { exchange.setKind(.upload) }
-      return sink
-    }
-    return dispatcher.openBody(of: request, exchange)
+    dispatcher.openBody(of: request, exchange)
   }
 }

@@ -1,3 +1,4 @@
+import FileService
 import Files
 import WireFormat
 

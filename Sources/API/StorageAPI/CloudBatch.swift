@@ -1,6 +1,5 @@
-import GatewayCore
-import DocumentModel
 import Files
+import GatewayCore
 import Transport
 import WireFormat
 
@@ -15,22 +14,26 @@ final class CloudBatch {
   private static let boundary = "\(contentType)".drop { $0 != "=" }.dropFirst()
 
   private let storageRequest: StorageRequest
+  /// Finds the operation of each request; see ``CloudOperation/all``.
+  private let router: Router
   private var parts: ArraySlice<BatchReader.Part>
   private var responses: [UInt8] = []
 
-  private init(_ storageRequest: StorageRequest, _ parts: [BatchReader.Part]) {
+  private init(_ storageRequest: StorageRequest, _ parts: [BatchReader.Part], _ router: Router) {
     self.storageRequest = storageRequest
+    self.router = router
     self.parts = parts[...]
   }
 
   /// Parses the batch and runs it.
-  static func handle(_ storageRequest: StorageRequest, _ request: borrowing HTTPRequest) {
-    guard request.method == .post else { return storageRequest.failUnknown() }
-    do throws(FilesError) {
-      let parts = try BatchReader.parts(of: request.body, contentType: request.text("content-type"))
-      guard !parts.isEmpty else { throw .invalid("The batch has no requests.") }
-      CloudBatch(storageRequest, parts).next()
-    } catch { storageRequest.fail(error) }
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the batch is malformed or empty.
+  static func handle(
+    _ storageRequest: StorageRequest, _ request: borrowing HTTPRequest, _ router: Router
+  ) throws(FilesError) {
+    let parts = try BatchReader.parts(of: request.body, contentType: request.text("content-type"))
+    guard !parts.isEmpty else { throw .invalid("The batch has no requests.") }
+    CloudBatch(storageRequest, parts, router).next()
   }
 
   /// Runs the next request, or sends the response if none is left.
@@ -57,22 +60,21 @@ final class CloudBatch {
   }
 
   private func perform(_ request: borrowing HTTPRequest, _ made: StorageRequest) {
-    let target = request.target
-    let end = target.firstIndex(of: UInt8(ascii: "?")) ?? target.count
-    let path = UnsafeRawBufferPointer(rebasing: target[..<end])
-    let query = UnsafeRawBufferPointer(rebasing: target[min(end + 1, target.count)...])
-    guard case (.cloud, let rest)? = StorageHandler.route(path) else { return made.failUnknown() }
-    guard let parameters = try? QueryParameters(query) else {
-      return made.fail(.invalid("Malformed percent-encoding in the query of the URL."))
-    }
-    guard !StorageHandler.hasEncryptionKey(parameters, request) else { return made.fail(StorageHandler.noKeys) }
-    guard parameters.value("alt") != "media" else {
-      return made.fail(.invalid("A batch cannot transfer content. Send this request on its own."))
-    }
+    let match = router.match(request)
+    guard let number = match.number else { return made.failUnknown() }
     var made = made
-    made.method = request.method
-    made.parameters = parameters
-    CloudStorageHandler(made).handle(.cloud, rest, request)
+    made.respond(request) { request in
+      let parameters = try StorageContext.parameters(of: request)
+      try CloudStorageAPI.requireNoKeys(parameters, request)
+      guard parameters.value("alt") != "media" else {
+        throw FilesError.invalid("A batch cannot transfer content. Send this request on its own.")
+      }
+      made.parameters = parameters
+      let path = CloudPath(request, match)
+      made.respond(request) { request in
+        try CloudOperation.all[number].run(CloudStorageHandler(made), path, request)
+      }
+    }
   }
 
   // MARK: - Responses

@@ -1,6 +1,7 @@
-import GatewayCore
-import DocumentModel
+import DatabaseService
+import FileService
 import Files
+import GatewayCore
 import Transport
 import WireFormat
 
@@ -10,62 +11,69 @@ struct CloudBuckets: Sendable {
 
   init(_ storageRequest: StorageRequest) { self.storageRequest = storageRequest }
 
-  /// Handles a request for one bucket, or for all buckets if `name` is `nil`.
+  private var service: StorageService { storageRequest.service }
+  private var caller: Caller { storageRequest.caller }
+
+  /// Responds with a bucket.
   ///
   /// - Throws: ``FilesError`` if the request is malformed, or the bucket does not exist or does not meet the
   ///   conditions.
-  func handle(_ name: String?, _ request: borrowing HTTPRequest) throws(FilesError) {
-    guard let name else {
-      switch request.method {
-      case .get: return try list()
-      case .post: return try make(BucketChange(request.body))
-      default: return storageRequest.failUnknown()
-      }
-    }
-    let conditions = try ObjectConditions(storageRequest.parameters)
-    switch request.method {
-    case .get, .head:
-      guard let bucket = try storageRequest.store.bucket(name) else { throw .noSuchBucket(name) }
-      try conditions.check(bucket, isRead: true)
-      send(bucket)
-    case .patch, .put:
-      let change = try BucketChange(request.body)
-      let replaces = request.method == .put
-      storageRequest.work { () throws(FilesError) in
-        try storageRequest.store.updateBucket(name, conditions: conditions) { (bucket) throws(FilesError) in
-          if replaces { BucketChange.clear(&bucket) }
-          change.apply(to: &bucket)
-        }
-      } then: {
-        send($0)
-      }
-    case .delete:
-      storageRequest.work { () throws(FilesError) in
-        try storageRequest.store.deleteBucket(name, conditions: conditions)
-      } then: {
-        storageRequest.sendEmpty(204)
-      }
-    case .post, .options, .other: storageRequest.failUnknown()
-    }
+  func get(_ name: String) throws(FilesError) {
+    send(try service.getBucket(name, conditions: try ObjectConditions(storageRequest.parameters), as: caller))
   }
 
-  private func make(_ change: BucketChange) throws(FilesError) {
-    guard let name = change.name else { throw .invalid("Required parameter: name") }
-    guard storageRequest.parameters.value("enableObjectRetention")?.lowercased() != "true" else {
-      throw .invalid("This server does not support objectRetention for buckets. Remove the parameter.")
-    }
+  /// Changes the metadata of a bucket. A `PUT` replaces them.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the request is malformed.
+  func change(_ name: String, _ request: borrowing HTTPRequest) throws(FilesError) {
+    let conditions = try ObjectConditions(storageRequest.parameters)
+    let change = try BucketChange(request.body)
+    let replaces = request.method == .put
     storageRequest.work { () throws(FilesError) in
-      try storageRequest.store.makeBucket(name) { change.apply(to: &$0) }
+      try service.patchBucket(name, conditions: conditions, as: caller) { bucket in
+        if replaces { BucketChange.clear(&bucket) }
+        change.apply(to: &bucket)
+      }
     } then: {
       send($0)
     }
   }
 
-  private func list() throws(FilesError) {
+  /// Deletes a bucket.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the request is malformed.
+  func delete(_ name: String) throws(FilesError) {
+    let conditions = try ObjectConditions(storageRequest.parameters)
+    storageRequest.work { () throws(FilesError) in
+      try service.deleteBucket(name, conditions: conditions, as: caller)
+    } then: {
+      storageRequest.sendEmpty(204)
+    }
+  }
+
+  /// Creates a bucket.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the request is malformed.
+  func make(_ change: BucketChange) throws(FilesError) {
+    guard let name = change.name else { throw .invalid("Required parameter: name") }
+    guard storageRequest.parameters.value("enableObjectRetention")?.lowercased() != "true" else {
+      throw .invalid("This server does not support objectRetention for buckets. Remove the parameter.")
+    }
+    storageRequest.work { () throws(FilesError) in
+      try service.insertBucket(name, as: caller) { change.apply(to: &$0) }
+    } then: {
+      send($0)
+    }
+  }
+
+  /// Lists buckets.
+  ///
+  /// - Throws: ``FilesError`` if the read fails.
+  func list() throws(FilesError) {
     let count = max(1, min(1000, Int(storageRequest.parameters.value("maxResults") ?? "") ?? 1000))
-    let buckets = try storageRequest.store.buckets(
+    let buckets = try service.listBuckets(
       prefix: storageRequest.parameters.value("prefix") ?? "", from: storageRequest.parameters.value("pageToken") ?? "",
-      max: count + 1)
+      max: count + 1, as: caller)
     storageRequest.send { json in
       json.member("kind", "storage#buckets")
       if buckets.count > count { json.member("nextPageToken", buckets[count].name) }

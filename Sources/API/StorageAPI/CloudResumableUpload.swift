@@ -1,7 +1,7 @@
-import GatewayCore
 import DatabaseService
+import FileService
 import Files
-import RulesEngine
+import GatewayCore
 import Transport
 
 /// Handles resumable uploads of Cloud Storage clients, and of some Firebase clients (storage-api.md, section 10).
@@ -12,6 +12,9 @@ struct CloudResumableUpload: Sendable {
   let storageRequest: StorageRequest
 
   init(_ storageRequest: StorageRequest) { self.storageRequest = storageRequest }
+
+  private var service: StorageService { storageRequest.service }
+  private var caller: Caller { storageRequest.caller }
 
   /// The header `Content-Range: bytes a-b/total`. Either side may be `*`.
   struct ContentRange: Sendable {
@@ -37,21 +40,17 @@ struct CloudResumableUpload: Sendable {
     }
   }
 
-  /// Handles a request that carries no content of an object (its body may be metadata): the `POST` that starts an
-  /// upload, or the `DELETE` that cancels it.
+  /// Cancels an upload.
   ///
-  /// - Throws: ``FilesError`` if the request is malformed or its upload is not allowed.
-  func handle(_ parts: [String], _ request: borrowing HTTPRequest) throws(FilesError) {
-    if request.method == .delete, let id = storageRequest.parameters.value("uploadId") {
-      return storageRequest.work { () throws(FilesError) in
-        try storageRequest.store.cancelUpload(try storageRequest.store.openUpload(id))
-      } then: {
-        // Cloud Storage's status for a cancelled upload.
-        storageRequest.sendEmpty(499)
-      }
+  /// - Throws: ``FilesError/noSuchUpload`` if the request names none.
+  func cancel() throws(FilesError) {
+    let id = try id()
+    storageRequest.work { () throws(FilesError) in
+      try service.cancelUpload(id, as: caller)
+    } then: {
+      // Cloud Storage's status for a cancelled upload.
+      storageRequest.sendEmpty(499)
     }
-    guard request.method == .post, parts.count == 2, parts[1] == "o" else { return storageRequest.failUnknown() }
-    try start(parts[0], named: storageRequest.parameters.value("name"), request)
   }
 
   /// Starts an upload to a bucket and responds with the upload's URL.
@@ -73,30 +72,22 @@ struct CloudResumableUpload: Sendable {
     var attributes = ObjectAttributes()
     attributes.contentType = request.text("x-upload-content-type")
     metadata.apply(to: &attributes, keepsTokens: false)
-    if isFirebase, attributes.metadata.downloadTokens.isEmpty {
-      attributes.metadata.downloadTokens = [DownloadToken.make()]
-    }
-    var record = UploadRecord(name: try ObjectName(checking: bucket, name), attributes: attributes)
-    record.conditions = try ObjectConditions(storageRequest.parameters)
-    record.declared = metadata.declared
-    record.declaredSize = try FirebaseResumableUpload.size(request.text("x-upload-content-length"))
-    record.isAdmin = storageRequest.isAdmin || !isFirebase
-    record.owner = storageRequest.uploadOwner(isSigned: isSigned, request)
-    try attributes.check()
-    if isFirebase {
-      try storageRequest.authorizer.requireRules(as: storageRequest.caller)
-      try FirebaseStorageHandler(storageRequest).requireEarly(
-        record.name, attributes, sizes: record.declaredSize.map { $0...$0 })
-    }
+    if isFirebase { attributes.metadata.addTokenIfMissing() }
+    var draft = ObjectDraft(try ObjectName(checking: bucket, name), attributes)
+    draft.conditions = try ObjectConditions(storageRequest.parameters)
+    draft.declared = metadata.declared
+    draft.sizes = try FirebaseResumableUpload.size(request.text("x-upload-content-length")).map { $0...$0 }
     let path = isFirebase ? "/v0/b" : "/upload/storage/v1/b"
-    storageRequest.work { [record] () throws(FilesError) in
-      try storageRequest.store.beginUpload(record, initiator: isFirebase ? storageRequest.caller : nil)
-    } then: { [record] in
+    // A signed URL has the rights of an administrator but not the quota.
+    let owner = isSigned ? .address(request.clientNetwork) : UploadOwner.of(caller, at: request.clientNetwork)
+    storageRequest.work { [draft] () throws(FilesError) in
+      try service.beginUpload(draft, owner: owner, remembersCaller: isFirebase, as: caller)
+    } then: { [bucket = draft.name.bucket] id in
       storageRequest.sendEmpty(status) { headers in
         headers.add(
           "Location",
-          "\(storageRequest.origin)\(path)/\(record.name.bucket)/o?uploadType=resumable&upload_id=\(record.id)")
-        headers.add("X-GUploader-UploadID", record.id)
+          "\(storageRequest.origin)\(path)/\(bucket)/o?uploadType=resumable&upload_id=\(id)")
+        headers.add("X-GUploader-UploadID", id)
       }
     }
   }
@@ -104,65 +95,20 @@ struct CloudResumableUpload: Sendable {
   /// Opens the body of a request that sends a part, or that only asks for the upload's progress.
   ///
   /// - Throws: ``FilesError/invalid(_:)`` if a header is malformed.
-  func openBody(_ id: String, _ request: borrowing HTTPRequest) throws(FilesError) -> UploadBody {
+  func openBody(_ request: borrowing HTTPRequest) throws(FilesError) -> UploadBody {
+    let id = try id()
     let range = try request.text("content-range").map { (text) throws(FilesError) in try ContentRange(text) }
-    let checksums = try DeclaredChecksums(request, isContent: false)
-    let initiator = isUnauthenticated(request) ? storageRequest.store.initiator(ofUpload: id) as? Caller : nil
-    let plan = UploadBody.Plan(
-      open: { () throws(FilesError) in
-        try Self.requireNotRevoked(initiator)
-        let upload = try storageRequest.store.openUpload(id)
-        let size = upload.incoming.size
-        let start = range == nil ? 0 : range?.start
-        if let start, start != size {
-          storageRequest.store.endUpload(upload)
-          throw .wrongOffset(expected: size, given: start)
-        }
-        var file = UploadBody.OpenUploadFile(incoming: upload.incoming, upload: upload)
-        if let range {
-          file.limit = (size + range.count, .invalid("The body is longer than Content-Range declares."))
-        }
-        if let size = upload.record.declaredSize, file.limit.map({ $0.bytes > size }) ?? true {
-          file.limit = (size, .invalid("The upload is longer than its announced length."))
-        }
-        if upload.record.declaredSize == nil, !upload.record.isAdmin,
-          let unknown = FirebaseStorageHandler(storageRequest).unknownLimit,
-          file.limit.map({ $0.bytes > unknown.bytes }) ?? true
-        {
-          file.limit = unknown
-        }
-        return file
-      },
-      finish: { (file, _) throws(FilesError) in
-        guard let upload = file.upload else { throw .noSuchUpload }
-        let size = upload.incoming.size
-        if range == nil || range?.total == size {
-          let object = try finish(upload, checksums, as: initiator)
-          return { send(object) }
-        }
-        do throws(FilesError) {
-          if range?.start != nil { try storageRequest.store.saveUpload(upload) }
-          if let total = range?.total, size > total {
-            throw .invalid("The upload is longer than the total in Content-Range.")
-          }
-        } catch {
-          storageRequest.store.endUpload(upload)
-          throw error
-        }
-        storageRequest.store.endUpload(upload)
-        return { sendProgress(size) }
-      },
-      interrupt: { file in
-        if let upload = file.upload { storageRequest.store.endUpload(upload) }
-      },
-      fail: { error in
-        switch error {
-        case .wrongOffset(let expected, _): sendProgress(expected)
-        case .uploadOver: respondWithFinishedUpload(id)
-        default: storageRequest.fail(error)
-        }
-      })
-    return UploadBody(storageRequest.responder.exchange, plan)
+    let total: UploadPart.Total = range == nil ? .here : range?.total.map { .bytes($0) } ?? .unknown
+    var part = UploadPart(of: id, start: range == nil ? 0 : range?.start, count: range?.count, total: total)
+    part.declared = try DeclaredChecksums(request, isContent: false)
+    return UploadBody(storageRequest.responder.exchange, try service.appendUpload(part, as: caller)) { result in
+      switch result {
+      case .success(.stored(let object, _)): storageRequest.send(object)
+      case .success(.received(let count)), .failure(.wrongOffset(let count, _)): sendProgress(count)
+      case .failure(.uploadOver): respondWithFinishedUpload(id)
+      case .failure(let error): storageRequest.fail(error)
+      }
+    }
   }
 
   /// Responds with the number of bytes received. Status 308 means "continue" here; without `Location`, clients do
@@ -175,53 +121,16 @@ struct CloudResumableUpload: Sendable {
 
   private func respondWithFinishedUpload(_ id: String) {
     storageRequest.work { () throws(FilesError) in
-      let record = try storageRequest.store.upload(id)
-      guard case .finished(let generation) = record.state, let object = try storageRequest.store.object(record.name),
-        object.generation == generation
-      else { throw .noSuchUpload }
-      return object
+      do throws(FilesError) { return try service.repeatUpload(id, as: caller) } catch .uploadOver {
+        throw .noSuchUpload
+      }
     } then: {
-      send($0)
+      storageRequest.send($0)
     }
   }
 
-  /// Throws ``FilesError/denied(_:)`` if the account that started the upload, perhaps days ago, was disabled,
-  /// deleted or signed out meanwhile. The age of its token does not matter, because the later requests carry no
-  /// credentials.
-  private static func requireNotRevoked(_ initiator: Caller?) throws(FilesError) {
-    guard let reason = initiator?.revocationReason else { return }
-    throw .denied("The user who started the upload may not continue it: \(reason).")
-  }
-
-  private func finish(
-    _ upload: OpenUpload, _ checksums: DeclaredChecksums, as initiator: Caller?
-  ) throws(FilesError) -> StoredObject {
-    let caller = initiator ?? storageRequest.caller
-    let declared: DeclaredChecksums
-    do throws(FilesError) {
-      // The user's account may have changed during the upload.
-      try Self.requireNotRevoked(initiator)
-      declared = try checksums.merged(with: upload.record.declared)
-    } catch {
-      try storageRequest.store.cancelUpload(upload)
-      throw error
-    }
-    return try storageRequest.store.finishUpload(upload, declared: declared) { (before, after) throws(FilesError) in
-      if upload.record.isAdmin { return }
-      _ = try storageRequest.authorizer.grant(
-        .create, upload.record.name, as: caller, before: before, after: after)
-    }
-  }
-
-  private func send(_ object: StoredObject) {
-    if storageRequest.api == .firebase {
-      FirebaseStorageHandler(storageRequest).send(object)
-    } else {
-      CloudStorageHandler(storageRequest).send(object)
-    }
-  }
-
-  private func isUnauthenticated(_ request: borrowing HTTPRequest) -> Bool {
-    storageRequest.api == .firebase && request.header("authorization") == nil
+  private func id() throws(FilesError) -> String {
+    guard let id = storageRequest.parameters.value("uploadId") else { throw .noSuchUpload }
+    return id
   }
 }

@@ -1,44 +1,22 @@
-import GatewayCore
 import DatabaseService
 import DocumentModel
+import FileService
 import Files
+import GatewayCore
 import Transport
 import WireFormat
 
-/// Handles a request of Cloud Storage's JSON API, which only administrators use (storage-api.md, sections 9 to 11).
+/// Handles one request of Cloud Storage's JSON API; see ``CloudStorageAPI``.
 struct CloudStorageHandler: Sendable {
   let storageRequest: StorageRequest
 
   init(_ storageRequest: StorageRequest) { self.storageRequest = storageRequest }
 
-  /// Returns the decoded segments of a path after `…/b`.
-  ///
-  /// - Throws: ``FilesError/invalid(_:)`` if the percent-encoding is malformed.
-  static func parts(_ path: UnsafeRawBufferPointer) throws(FilesError) -> [String] {
-    var parts: [String] = []
-    for part in path.split(separator: UInt8(ascii: "/")) {
-      parts.append(try FirebaseStorageHandler.Target.decode(UnsafeRawBufferPointer(rebasing: part)))
-    }
-    return parts
-  }
-
-  /// Handles a request that carries no content of an object (its body may be metadata).
-  func handle(_ route: StorageHandler.Route, _ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
-    do throws(FilesError) {
-      let parts = try Self.parts(path)
-      if route == .cloudUpload { return try CloudResumableUpload(storageRequest).handle(parts, request) }
-      switch parts.count {
-      case 0: try CloudBuckets(storageRequest).handle(nil, request)
-      case 1: try CloudBuckets(storageRequest).handle(parts[0], request)
-      case 2 where parts[1] == "o": try handleObjects(parts[0], request)
-      case 2...: try parts[1] == "o" ? handleObject(parts, request) : handleAccess(request)
-      default: storageRequest.failUnknown()
-      }
-    } catch { storageRequest.fail(error) }
-  }
+  private var service: StorageService { storageRequest.service }
+  private var caller: Caller { storageRequest.caller }
 
   /// Accepts requests for access lists and ignores them: rules and administrators decide.
-  private func handleAccess(_ request: borrowing HTTPRequest) throws(FilesError) {
+  func handleAccess(_ request: borrowing HTTPRequest) {
     switch request.method {
     case .get, .head:
       storageRequest.send { json in
@@ -52,10 +30,13 @@ struct CloudStorageHandler: Sendable {
     }
   }
 
-  private func handleObjects(_ bucket: String, _ request: borrowing HTTPRequest) throws(FilesError) {
-    guard request.method == .get else { return storageRequest.failUnknown() }
+  /// Lists the objects of a bucket.
+  ///
+  /// - Throws: ``FilesError`` if the request is malformed.
+  func list(_ bucket: String) throws(FilesError) {
     guard ObjectName.isBucket(bucket) else { throw .invalidBucket(bucket) }
     var listing = ObjectListing(bucket: bucket)
+    listing.requiresBucket = true
     listing.prefix = storageRequest.parameters.value("prefix") ?? ""
     listing.delimiter = storageRequest.parameters.value("delimiter") ?? ""
     listing.start = storageRequest.parameters.value("startOffset") ?? ""
@@ -77,11 +58,7 @@ struct CloudStorageHandler: Sendable {
       listing.countMax = min(count, 1000)
     }
     storageRequest.work { [listing] () throws(FilesError) in
-      let page = try storageRequest.store.list(listing)
-      if page.objects.isEmpty, page.prefixes.isEmpty, try storageRequest.store.bucket(bucket) == nil {
-        throw .noSuchBucket(bucket)
-      }
-      return page
+      try service.listObjects(listing, as: caller)
     } then: {
       send($0)
     }
@@ -108,60 +85,45 @@ struct CloudStorageHandler: Sendable {
 
   // MARK: - One object
 
-  private func handleObject(_ parts: [String], _ request: borrowing HTTPRequest) throws(FilesError) {
-    let action = parts.count > 3 ? parts[3] : nil
-    if action == "acl" || action == "iam" { return try handleAccess(request) }
-    if request.method == .post {
-      let name = try ObjectName(checking: parts[0], parts[2])
-      if action == "compose", parts.count == 4 { return try compose(name, request) }
-      if action == "moveTo", parts.count == 6, parts[4] == "o" {
-        return try move(name, to: try ObjectName(checking: parts[0], parts[5]))
-      }
-      if action == "copyTo" || action == "rewriteTo", parts.count == 8, parts[4] == "b", parts[6] == "o" {
-        let target = try ObjectName(checking: parts[5], parts[7])
-        return try copy(name, to: target, request, isRewrite: action == "rewriteTo")
-      }
-      return storageRequest.failUnknown()
-    }
-    // Some clients do not encode slashes, so join the segments.
-    let name = try ObjectName(checking: parts[0], parts[2...].joined(separator: "/"))
+  /// Deletes an object.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the request is malformed.
+  func delete(_ name: ObjectName, _ request: borrowing HTTPRequest) throws(FilesError) {
     let generation = try number("generation")
-    switch request.method {
-    case .get, .head: try get(name, generation, request)
-    case .patch, .put: try change(name, generation, request)
-    case .delete:
-      let conditions = try ObjectConditions(storageRequest.parameters, request)
-      storageRequest.work { () throws(FilesError) in
-        try storageRequest.store.delete(name, generation: generation, conditions: conditions)
-      } then: {
-        storageRequest.sendEmpty(204)
-      }
-    case .post, .options, .other: storageRequest.failUnknown()
+    let conditions = try ObjectConditions(storageRequest.parameters, request)
+    storageRequest.work { () throws(FilesError) in
+      try service.deleteObject(name, generation: generation, conditions: conditions, as: caller)
+    } then: {
+      storageRequest.sendEmpty(204)
     }
   }
 
-  private func get(_ name: ObjectName, _ generation: Int64?, _ request: borrowing HTTPRequest) throws(FilesError) {
+  /// Responds with an object or its content.
+  ///
+  /// - Throws: ``FilesError`` if the request is malformed or the object cannot be read.
+  func get(_ name: ObjectName, _ request: borrowing HTTPRequest) throws(FilesError) {
+    let generation = try number("generation")
     let conditions = try ObjectConditions(storageRequest.parameters, request)
     if storageRequest.parameters.value("alt") == "media" {
-      guard let found = try storageRequest.store.open(name, generation: generation) else {
+      guard let found = try service.getContent(name, generation: generation, as: caller) else {
         try conditions.check(nil, isRead: true)
         throw .noSuchObject(name)
       }
       return ObjectDownload(storageRequest, request).send(found, conditions)
     }
-    guard let object = try storageRequest.store.object(name, generation: generation) else {
-      throw .noSuchObject(name)
-    }
-    try conditions.check(object, isRead: true)
-    send(object)
+    storageRequest.send(try service.getObject(name, generation: generation, conditions: conditions, as: caller))
   }
 
-  private func change(_ name: ObjectName, _ generation: Int64?, _ request: borrowing HTTPRequest) throws(FilesError) {
+  /// Changes the metadata of an object. A `PUT` replaces them.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the request is malformed.
+  func change(_ name: ObjectName, _ request: borrowing HTTPRequest) throws(FilesError) {
+    let generation = try number("generation")
     let change = try AttributesReader(request.body)
     let conditions = try ObjectConditions(storageRequest.parameters, request)
     let replaces = request.method == .put
     storageRequest.work { () throws(FilesError) in
-      try storageRequest.store.update(name, generation: generation, conditions: conditions) {
+      try service.patchObject(name, generation: generation, conditions: conditions, as: caller) {
         (attributes) throws(FilesError) in
         if replaces {
           var fresh = ObjectAttributes()
@@ -171,27 +133,29 @@ struct CloudStorageHandler: Sendable {
         change.apply(to: &attributes, keepsTokens: false)
       }
     } then: {
-      send($0)
+      storageRequest.send($0)
     }
   }
 
-  private func copy(
+  /// Copies an object.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the request is malformed.
+  func copy(
     _ source: ObjectName, to target: ObjectName, _ request: borrowing HTTPRequest, isRewrite: Bool
   ) throws(FilesError) {
     let change = try AttributesReader(request.body)
-    let generation = try number("sourceGeneration")
+    var source = CopySource(source, generation: try number("sourceGeneration"))
     let conditions = try ObjectConditions(storageRequest.parameters)
-    let sourceConditions = try sourceConditions()
-    storageRequest.work { () throws(FilesError) in
-      try storageRequest.store.copy(
-        source, generation: generation, sourceConditions: sourceConditions, to: target, conditions: conditions
-      ) { (attributes) throws(FilesError) in
+    source.conditions = try sourceConditions()
+    storageRequest.work { [source] () throws(FilesError) in
+      try service.copyObject(source, to: target, conditions: conditions, as: caller) {
+        (attributes) throws(FilesError) in
         // If the request contains custom metadata, they replace those of the source, including download tokens.
         if change.hasMetadata { attributes.metadata = CustomMetadata() }
         change.apply(to: &attributes, keepsTokens: false)
       }
     } then: { object in
-      guard isRewrite else { return send(object) }
+      guard isRewrite else { return storageRequest.send(object) }
       storageRequest.send { json in
         json.member("kind", "storage#rewriteResponse")
         json.key("totalBytesRewritten")
@@ -206,13 +170,16 @@ struct CloudStorageHandler: Sendable {
     }
   }
 
-  private func move(_ source: ObjectName, to target: ObjectName) throws(FilesError) {
+  /// Renames an object.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the request is malformed.
+  func move(_ source: ObjectName, to target: ObjectName) throws(FilesError) {
     let conditions = try ObjectConditions(storageRequest.parameters)
-    let sourceConditions = try sourceConditions()
+    let source = CopySource(source, conditions: try sourceConditions())
     storageRequest.work { () throws(FilesError) in
-      try storageRequest.store.move(source, sourceConditions: sourceConditions, to: target, conditions: conditions)
+      try service.moveObject(source, to: target, conditions: conditions, as: caller)
     } then: {
-      send($0)
+      storageRequest.send($0)
     }
   }
 
@@ -225,29 +192,24 @@ struct CloudStorageHandler: Sendable {
     return conditions
   }
 
-  private func compose(_ name: ObjectName, _ request: borrowing HTTPRequest) throws(FilesError) {
+  /// Concatenates objects.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the request is malformed.
+  func compose(_ name: ObjectName, _ request: borrowing HTTPRequest) throws(FilesError) {
     let composition = try Composition(request.body)
     let conditions = try ObjectConditions(storageRequest.parameters)
     var attributes = ObjectAttributes()
     composition.destination?.apply(to: &attributes, keepsTokens: false)
     storageRequest.work { [attributes] () throws(FilesError) in
-      try storageRequest.store.compose(
-        composition.parts, to: name, attributes, conditions: conditions, removesParts: composition.removesParts)
+      try service.composeObject(
+        composition.parts, to: name, attributes, conditions: conditions, removesParts: composition.removesParts,
+        as: caller)
     } then: {
-      send($0)
+      storageRequest.send($0)
     }
   }
 
   // MARK: - Helpers
-
-  /// Responds with an object, and with the outcome of the documents that were committed with it.
-  func send(_ object: StoredObject, _ outcome: CommitOutcome? = nil) {
-    var json = JSONWriter(.compact)
-    json.appendCloudObject(object, origin: storageRequest.origin, outcome)
-    storageRequest.sendBody(json.finish(), type: "application/json; charset=UTF-8", status: 200) {
-      $0.add("ETag", object.etag)
-    }
-  }
 
   /// A query parameter as a number, or `nil` if it is missing.
   ///

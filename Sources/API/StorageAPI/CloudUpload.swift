@@ -7,33 +7,6 @@ extension CloudStorageHandler {
   /// The limit of the metadata before the content, which may include documents to commit.
   private static let headBytesMax = 1 << 20
 
-  /// Whether the body of a `POST` or `PUT` request is content.
-  static func bringsContent(_ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) -> Bool {
-    guard let parameters = try? QueryParameters(query) else { return false }
-    if parameters.value("uploadId") != nil { return request.method == .put }
-    return request.method == .post && parameters.value("uploadType") != "resumable"
-  }
-
-  /// Opens the body of an upload, or responds with an error and returns `nil` if the request is rejected at once.
-  func openBody(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) -> (any BodySink)? {
-    do throws(FilesError) {
-      if let id = storageRequest.parameters.value("uploadId") {
-        return try CloudResumableUpload(storageRequest).openBody(id, request)
-      }
-      let parts = try Self.parts(path)
-      guard parts.count == 2, parts[1] == "o" else {
-        storageRequest.failUnknown()
-        return nil
-      }
-      return try upload(
-        to: parts[0], named: storageRequest.parameters.value("name"), try ObjectConditions(storageRequest.parameters),
-        request)
-    } catch {
-      let storageRequest = storageRequest
-      return DiscardedBody.responding(request) { [error] in storageRequest.fail(error) }
-    }
-  }
-
   /// Opens the body of an upload of an object, whose name may also be in its metadata.
   ///
   /// - Parameter isSigned: whether a signed URL allows the upload. Then the body is content only: metadata in it
@@ -43,45 +16,17 @@ extension CloudStorageHandler {
     to bucket: String, named: String?, isSigned: Bool = false, _ conditions: ObjectConditions,
     _ request: borrowing HTTPRequest
   ) throws(FilesError) -> any BodySink {
-    let isMultipart = !isSigned && storageRequest.parameters.value("uploadType") == "multipart"
-    let multipart =
-      try isMultipart
-      ? MultipartReader(contentType: request.header("content-type"), headBytesMax: Self.headBytesMax) : nil
-    let contentType = isMultipart ? nil : request.text("content-type")
-    let contentEncoding = storageRequest.parameters.value("contentEncoding")
-    let checksums = try DeclaredChecksums(request, isContent: !isMultipart)
-    let plan = UploadBody.Plan(
-      open: { () throws(FilesError) in .init(incoming: try storageRequest.store.makeIncoming()) },
-      finish: { (file, head) throws(FilesError) in
-        var attributes = ObjectAttributes()
-        attributes.contentType = head?.contentType ?? contentType
-        attributes.contentEncoding = contentEncoding
-        var declared = checksums
-        var name = named
-        var commit: FileCommit?
-        if let head {
-          let metadata = try head.metadata.withRawBytes { (bytes) throws(FilesError) in
-            try AttributesReader(bytes, takesCommit: true)
-          }
-          commit = metadata.commit
-          metadata.apply(to: &attributes, keepsTokens: false)
-          declared = try declared.merged(with: metadata.declared)
-          name = metadata.name ?? name
-        }
-        guard let name else { throw .invalid("Required parameter: name") }
-        let objectName = try ObjectName(checking: bucket, name)
-        guard let commit else {
-          let object = try storageRequest.store.put(
-            objectName, file.incoming, attributes, declared: declared, conditions: conditions)
-          return { send(object) }
-        }
-        let (object, outcome) = try storageRequest.put(
-          objectName, file.incoming, attributes, declared: declared, conditions: conditions, with: commit)
-        return { send(object, outcome) }
-      },
-      fail: { storageRequest.fail($0) })
-    let length = request.text("content-length").flatMap { Int($0) }
-    return UploadBody(storageRequest.responder.exchange, multipart: multipart, bodyBytes: length, plan)
+    var upload = WholeUpload(storageRequest, bucket: bucket, name: named)
+    upload.conditions = conditions
+    upload.attributes.contentEncoding = storageRequest.parameters.value("contentEncoding")
+    guard !isSigned, storageRequest.parameters.value("uploadType") == "multipart" else {
+      upload.declared = try DeclaredChecksums(request, isContent: true)
+      upload.attributes.contentType = request.text("content-type")
+      return try upload.openBody(request)
+    }
+    let reader = try MultipartReader(contentType: request.header("content-type"), headBytesMax: Self.headBytesMax)
+    upload.declared = try DeclaredChecksums(request, isContent: false)
+    return upload.openBody(reader, request)
   }
 }
 

@@ -1,6 +1,5 @@
 import DatabaseService
-import Dispatch
-import DocumentModel
+import FileService
 import Files
 import RulesEngine
 import GatewayCore
@@ -9,28 +8,23 @@ import WireFormat
 
 /// Handles the requests with which test suites control an emulator's files: `PUT /internal/setRules`
 /// (storage-api.md, section 13).
-struct FilesControl: Sendable {
-  let storageRequest: StorageRequest
-  let rules: FileRules
-
-  init(_ storageRequest: StorageRequest, rules: FileRules) {
-    self.storageRequest = storageRequest
-    self.rules = rules
-  }
-
-  /// Handles a request for a path after `/internal/`.
-  func handle(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
-    guard request.method == .put, path.elementsEqual("setRules".utf8) else { return storageRequest.failUnknown() }
+enum FilesControl {
+  /// Replaces the rules.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the request is malformed.
+  static func setRules(
+    _ storageRequest: StorageRequest, _ request: borrowing HTTPRequest
+  ) throws(FilesError) {
     let upload: RulesUpload?
     do throws(WireError) {
       upload = try JSONDocument().withParsed(request.body, isPadded: true) { (root) throws(WireError) in
         RulesUpload(root)
       }
-    } catch { return storageRequest.fail(.invalid(error.description)) }
-    guard let upload else { return storageRequest.fail(.invalid("The body must be {\"rules\": {\"files\": […]}}.")) }
+    } catch { throw .invalid(error.description) }
+    guard let upload else { throw .invalid("The body must be {\"rules\": {\"files\": […]}}.") }
     storageRequest.work { () throws(FilesError) in
       do throws(RulesetError) {
-        rules.upload(try Ruleset(compiling: upload.text, service: FileRules.service))
+        storageRequest.service.rules.upload(try Ruleset(compiling: upload.text, service: FileRules.service))
       } catch { throw .invalid("There was an error updating rules:\n\(error.summary)") }
     } then: {
       storageRequest.send { $0.member("message", "Rules updated successfully") }

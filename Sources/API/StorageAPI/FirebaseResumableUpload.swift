@@ -1,6 +1,7 @@
-import GatewayCore
+import DatabaseService
+import FileService
 import Files
-import RulesEngine
+import GatewayCore
 import Transport
 
 /// Handles resumable uploads in Firebase's protocol, with the header `X-Goog-Upload-Command` (storage-api.md,
@@ -10,6 +11,9 @@ struct FirebaseResumableUpload: Sendable {
 
   init(_ storageRequest: StorageRequest) { self.storageRequest = storageRequest }
 
+  private var service: StorageService { storageRequest.service }
+  private var caller: Caller { storageRequest.caller }
+
   /// Clients should send parts whose length is a multiple of this number of bytes.
   private static let granularityBytes = 262_144
 
@@ -18,13 +22,14 @@ struct FirebaseResumableUpload: Sendable {
   ///
   /// - Throws: ``FilesError`` if the request is malformed or its upload is not allowed.
   func handle(
-    _ commands: [String], _ target: FirebaseStorageHandler.Target, _ request: borrowing HTTPRequest
+    _ target: FirebaseStorageHandler.Target, _ request: borrowing HTTPRequest
   ) throws(FilesError) {
+    let commands = FirebaseStorageHandler.commands(request)
     if commands.contains("start") { return try start(target, request) }
     let id = try id()
     if commands.contains("query") {
       storageRequest.work { () throws(FilesError) in
-        try progress(id)
+        try service.queryUpload(id, as: caller)
       } then: { progress in
         storageRequest.sendEmpty(200) { headers in
           headers.add("X-Goog-Upload-Status", progress.isFinal ? "final" : "active")
@@ -33,13 +38,12 @@ struct FirebaseResumableUpload: Sendable {
       }
     } else if commands.contains("cancel") {
       storageRequest.work { () throws(FilesError) in
-        try storageRequest.store.cancelUpload(try storageRequest.store.openUpload(id))
+        try service.cancelUpload(id, as: caller)
       } then: {
         storageRequest.sendEmpty(200) { $0.add("X-Goog-Upload-Status", "cancelled") }
       }
     } else if commands.contains("finalize") {
-      let sink = try openBody(commands, request)
-      sink.ended()
+      try openBody(request).ended()
     } else {
       throw .invalid("Unknown X-Goog-Upload-Command: \(commands.joined(separator: ", "))")
     }
@@ -54,20 +58,15 @@ struct FirebaseResumableUpload: Sendable {
     var attributes = ObjectAttributes()
     attributes.contentType = request.text("x-goog-upload-header-content-type")
     metadata.apply(to: &attributes, keepsTokens: false)
-    if attributes.metadata.downloadTokens.isEmpty { attributes.metadata.downloadTokens = [DownloadToken.make()] }
-    var record = UploadRecord(name: name, attributes: attributes)
-    record.conditions = try ObjectConditions(storageRequest.parameters)
-    record.declared = metadata.declared
-    record.declaredSize = try Self.size(request.text("x-goog-upload-header-content-length"))
-    record.isAdmin = storageRequest.isAdmin
-    record.owner = storageRequest.uploadOwner(request)
-    try attributes.check()
-    try storageRequest.authorizer.requireRules(as: storageRequest.caller)
-    try FirebaseStorageHandler(storageRequest).requireEarly(
-      name, attributes, sizes: record.declaredSize.map { $0...$0 })
-    storageRequest.work { [record] () throws(FilesError) in
-      try storageRequest.store.beginUpload(record)
-    } then: { [id = record.id] in
+    attributes.metadata.addTokenIfMissing()
+    var draft = ObjectDraft(name, attributes)
+    draft.conditions = try ObjectConditions(storageRequest.parameters)
+    draft.declared = metadata.declared
+    draft.sizes = try Self.size(request.text("x-goog-upload-header-content-length")).map { $0...$0 }
+    let owner = UploadOwner.of(caller, at: request.clientNetwork)
+    storageRequest.work { [draft] () throws(FilesError) in
+      try service.beginUpload(draft, owner: owner, as: caller)
+    } then: { id in
       let url =
         "\(storageRequest.origin)/v0/b/\(target.bucket)/o?name=\(PercentEncoding.encode(name.name.utf8))&upload_id=\(id)"
         + "&upload_protocol=resumable"
@@ -84,91 +83,43 @@ struct FirebaseResumableUpload: Sendable {
   /// Opens the body of an `upload` or `upload, finalize` request.
   ///
   /// - Throws: ``FilesError`` if the request names no upload or its offset is not a number.
-  func openBody(_ commands: [String], _ request: borrowing HTTPRequest) throws(FilesError) -> UploadBody {
+  func openBody(_ request: borrowing HTTPRequest) throws(FilesError) -> UploadBody {
+    let commands = FirebaseStorageHandler.commands(request)
     let id = try id()
     let isLast = commands.contains("finalize")
     let offset = request.text("x-goog-upload-offset")
     // Write the bytes only at the position that the client names. Without an offset, an `upload` starts at 0.
     let position = commands.contains("upload") || offset != nil ? Int(offset ?? "0") : nil
     if offset != nil, position == nil { throw .invalid("X-Goog-Upload-Offset must be a number.") }
-    let files = FirebaseStorageHandler(storageRequest)
-    let plan = UploadBody.Plan(
-      open: { () throws(FilesError) in
-        let upload = try storageRequest.store.openUpload(id)
-        if let position, position != upload.incoming.size {
-          let expected = upload.incoming.size
-          storageRequest.store.endUpload(upload)
-          throw .wrongOffset(expected: expected, given: position)
-        }
-        var file = UploadBody.OpenUploadFile(incoming: upload.incoming, upload: upload)
-        if let size = upload.record.declaredSize {
-          file.limit = (size, .invalid("The upload is longer than its announced length."))
-        } else if !upload.record.isAdmin {
-          file.limit = files.unknownLimit
-        }
-        return file
-      },
-      finish: { (file, _) throws(FilesError) in
-        guard let upload = file.upload else { throw .noSuchUpload }
-        guard isLast else {
-          do throws(FilesError) { try storageRequest.store.saveUpload(upload) } catch {
-            storageRequest.store.endUpload(upload)
-            throw error
-          }
-          let received = upload.incoming.size
-          storageRequest.store.endUpload(upload)
-          return {
-            storageRequest.sendEmpty(200) { headers in
-              headers.add("X-Goog-Upload-Status", "active")
-              headers.add("X-Goog-Upload-Size-Received", String(received))
-            }
-          }
-        }
-        let name = upload.record.name
-        let object = try storageRequest.store.finishUpload(upload, declared: upload.record.declared) {
-          (before, after) throws(FilesError) in
-          if !upload.record.isAdmin { try files.require(.create, name, before: before, after: after) }
-        }
-        return { files.send(object) { $0.add("X-Goog-Upload-Status", "final") } }
-      },
-      interrupt: { file in
-        // Keep the received bytes: the client queries their number and resumes from there.
-        if let upload = file.upload { storageRequest.store.endUpload(upload) }
-      },
-      fail: { error in
-        if case .uploadOver = error { return respondWithFinishedUpload(id) }
+    let part = UploadPart(of: id, start: position, total: isLast ? .here : .unknown)
+    return UploadBody(storageRequest.responder.exchange, try service.appendUpload(part, as: caller)) { result in
+      switch result {
+      case .success(.stored(let object, _)): storageRequest.send(object) { $0.add("X-Goog-Upload-Status", "final") }
+      case .success(.received(let count)): storageRequest.sendEmpty(200) { Self.addActive(count, &$0) }
+      case .failure(.uploadOver): respondWithFinishedUpload(id)
+      case .failure(let error):
         storageRequest.fail(error) { headers in
           // Without this header clients would repeat the request.
           if case .denied = error { headers.add("X-Goog-Upload-Status", "final") }
-          if case .wrongOffset(let expected, _) = error {
-            headers.add("X-Goog-Upload-Status", "active")
-            headers.add("X-Goog-Upload-Size-Received", String(expected))
-          }
+          if case .wrongOffset(let expected, _) = error { Self.addActive(expected, &headers) }
         }
-      })
-    return UploadBody(storageRequest.responder.exchange, plan)
+      }
+    }
+  }
+
+  private static func addActive(_ received: Int, _ headers: inout HeaderWriter) {
+    headers.add("X-Goog-Upload-Status", "active")
+    headers.add("X-Goog-Upload-Size-Received", String(received))
   }
 
   /// Responds to a part of an upload that is over: repeats the final response, or reports that the upload was
   /// canceled.
   private func respondWithFinishedUpload(_ id: String) {
     storageRequest.work { () throws(FilesError) in
-      let record = try storageRequest.store.upload(id)
-      guard case .finished(let generation) = record.state, let object = try storageRequest.store.object(record.name),
-        object.generation == generation
-      else { throw .uploadOver }
-      return object
+      try service.repeatUpload(id, as: caller)
     } then: { object in
-      FirebaseStorageHandler(storageRequest).send(object) { $0.add("X-Goog-Upload-Status", "final") }
+      storageRequest.send(object) { $0.add("X-Goog-Upload-Status", "final") }
     }
-  }
-
-  private func progress(_ id: String) throws(FilesError) -> (isFinal: Bool, received: Int) {
-    let record = try storageRequest.store.upload(id)
-    guard record.state == .active else { return (true, record.declaredSize ?? record.received) }
-    let upload = try storageRequest.store.openUpload(id)
-    defer { storageRequest.store.endUpload(upload) }
-    return (false, upload.incoming.size)
   }
 
   /// The length that a header announces, or `nil` without the header.

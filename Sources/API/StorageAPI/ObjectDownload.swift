@@ -1,7 +1,7 @@
-import GatewayCore
 import DocumentModel
+import FileService
 import Files
-import Glibc
+import GatewayCore
 import Transport
 import WireFormat
 
@@ -24,7 +24,7 @@ struct ObjectDownload: Sendable {
 
   /// Sends the content. Call it on the loop: metadata are read from memory, and a worker reads content that is not
   /// cached.
-  func send(_ found: (object: StoredObject, descriptor: Int32), _ conditions: ObjectConditions) {
+  func send(_ found: ObjectContent, _ conditions: ObjectConditions) {
     let object = found.object
     do throws(FilesError) {
       try conditions.check(object, isRead: true)
@@ -34,7 +34,7 @@ struct ObjectDownload: Sendable {
         throw .notModified
       }
     } catch {
-      Self.close(found)
+      found.close()
       return storageRequest.fail(error) { addValidators(object, &$0) }
     }
     let size = object.content.size
@@ -45,7 +45,7 @@ struct ObjectDownload: Sendable {
     case .all: stream(found, 0..<size, status: 200)
     case .part(let part): stream(found, part, status: 206)
     case .absent:
-      Self.close(found)
+      found.close()
       storageRequest.sendText(416, "The requested range cannot be satisfied.") { headers in
         headers.add("Content-Range", "bytes */\(size)")
         addValidators(object, &headers)
@@ -53,11 +53,11 @@ struct ObjectDownload: Sendable {
     }
   }
 
-  private func stream(_ found: (object: StoredObject, descriptor: Int32), _ part: Range<Int>, status: Int) {
+  private func stream(_ found: ObjectContent, _ part: Range<Int>, status: Int) {
     let object = found.object
     let body = FileBody(
       descriptor: found.descriptor, offset: part.lowerBound, count: part.count,
-      isInMemory: storageRequest.store.contents.isInMemory, exchange: storageRequest.responder.exchange)
+      isInMemory: found.isInMemory, exchange: storageRequest.responder.exchange)
     storageRequest.responder.exchange.setKind(.download)
     storageRequest.responder.exchange.stream(
       status: status,
@@ -69,18 +69,18 @@ struct ObjectDownload: Sendable {
       }, contentLength: part.count, from: body)
   }
 
-  private func streamDecoded(_ found: (object: StoredObject, descriptor: Int32)) {
+  private func streamDecoded(_ found: ObjectContent) {
     let object = found.object
     // After the head was sent, damage can only abort the response. Check the gzip header first, to respond with an
     // error.
     storageRequest.work(always: true) { () throws(FilesError) in
       if DecodedBody.canBegin(found.descriptor, count: object.content.size) { return }
-      Self.close(found)
+      found.close()
       throw .undecodable
     } then: {
       let body = FileBody(
         descriptor: found.descriptor, offset: 0, count: object.content.size,
-        isInMemory: storageRequest.store.contents.isInMemory, exchange: storageRequest.responder.exchange)
+        isInMemory: found.isInMemory, exchange: storageRequest.responder.exchange)
       storageRequest.responder.exchange.stream(
         status: 200, headers: { addHeaders(object, isDecoded: true, &$0) }, from: DecodedBody(body))
     }
@@ -89,9 +89,6 @@ struct ObjectDownload: Sendable {
   private func isGzip(_ object: StoredObject) -> Bool {
     object.attributes.contentEncoding.map { $0.lowercased() == "gzip" } ?? false
   }
-
-  /// Closes the file of content that is not sent.
-  static func close(_ found: (object: StoredObject, descriptor: Int32)) { Glibc.close(found.descriptor) }
 
   // MARK: - Headers
 

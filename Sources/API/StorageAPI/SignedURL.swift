@@ -63,7 +63,7 @@ struct SignedURL {
   /// - Throws: ``FilesError/denied(_:)`` if no key signed the request; ``FilesError/invalid(_:)`` if the signature
   ///   is malformed, expired or not valid yet.
   func check(_ keys: ServiceKeys, nowSeconds: Int64) throws(FilesError) {
-    if isVersion4 {
+    if Self.isVersion4(parameters) {
       try checkVersion4(keys, nowSeconds)
     } else {
       try checkVersion2(keys, nowSeconds)
@@ -73,11 +73,11 @@ struct SignedURL {
   /// The parameters that the server may use. Version 4 signs all of them. Version 2 signs none, so any holder of
   /// the URL may have added some; the client libraries add only those that name the downloaded file and its type,
   /// unsigned.
-  var trustedParameters: QueryParameters {
-    isVersion4 ? parameters : parameters.only("response-content-type", "response-content-disposition")
+  static func trusted(_ parameters: QueryParameters) -> QueryParameters {
+    isVersion4(parameters) ? parameters : parameters.only("response-content-type", "response-content-disposition")
   }
 
-  private var isVersion4: Bool { parameters.value("X-Goog-Signature") != nil }
+  private static func isVersion4(_ parameters: QueryParameters) -> Bool { parameters.value("X-Goog-Signature") != nil }
 
   // MARK: - Version 4
 

@@ -1,9 +1,9 @@
 import Basics
-import GatewayCore
 import DatabaseService
 import DocumentModel
+import FileService
 import Files
-import RulesEngine
+import GatewayCore
 import Transport
 import WireFormat
 
@@ -13,31 +13,14 @@ struct StorageRequest: Sendable {
   enum API: Sendable { case firebase, cloud }
 
   let api: API
-  var method: HTTPMethod
   var parameters: QueryParameters
   let responder: Responder
   let caller: Caller
   /// `http://host:port`, as the client reaches the server.
   let origin: String
-  let store: FileStore
-  let authorizer: StorageAuthorizer
+  let service: StorageService
   /// Receives the response instead of the client if the request is part of a batch.
   var answered: (@Sendable (_ status: Int, _ type: StaticString?, _ body: [UInt8]) -> Void)?
-
-  var isAdmin: Bool { caller.isAdmin }
-
-  /// The owner whose quota an upload started by this request counts toward, or `nil` for administrators.
-  ///
-  /// With a signed URL, and for unauthenticated callers, the owner is the network address. The same holds for
-  /// guests, because one client can create any number of guest accounts.
-  func uploadOwner(isSigned: Bool = false, _ request: borrowing HTTPRequest) -> UploadOwner? {
-    if !isSigned {
-      // Only administrators use the other API.
-      guard api == .firebase, case .user(let auth) = caller else { return nil }
-      if let auth, let uid = auth.uid, !auth.isAnonymous { return .user(uid) }
-    }
-    return .address(request.clientNetwork)
-  }
 
   // MARK: - Work that waits for a disk
 
@@ -67,15 +50,28 @@ struct StorageRequest: Sendable {
 
   // MARK: - Responses
 
-  /// Responds with a JSON object.
+  /// Responds with an object's metadata, and with the outcome of the documents that were committed with it.
   func send(
-    status: Int = 200, headers: @escaping (inout HeaderWriter) -> Void = { _ in }, _ write: (inout JSONWriter) -> Void
+    _ object: StoredObject, _ outcome: CommitOutcome? = nil, headers: (inout HeaderWriter) -> Void = { _ in }
   ) {
+    var json = JSONWriter(.compact)
+    switch api {
+    case .firebase: json.appendFirebaseObject(object)
+    case .cloud: json.appendCloudObject(object, origin: origin, outcome)
+    }
+    sendBody(json.finish(), type: "application/json; charset=UTF-8", status: 200) { writer in
+      if api == .cloud { writer.add("ETag", object.etag) }
+      headers(&writer)
+    }
+  }
+
+  /// Responds with a JSON object.
+  func send(_ write: (inout JSONWriter) -> Void) {
     var json = JSONWriter(parameters.wantsPrettyPrint && api == .cloud ? .pretty : .compact)
     json.beginObject()
     write(&json)
     json.endObject()
-    sendBody(json.finish(), type: "application/json; charset=UTF-8", status: status, headers)
+    sendBody(json.finish(), type: "application/json; charset=UTF-8", status: 200, { _ in })
   }
 
   /// Responds without a body.
@@ -136,7 +132,7 @@ struct StorageRequest: Sendable {
 }
 
 /// The response for an error: status, message and reason, in the words of the API.
-struct StorageErrorResponse {
+struct StorageErrorResponse: Error {
   var status: Int
   var message: String
   var reason: StaticString
@@ -214,7 +210,8 @@ struct StorageErrorResponse {
       fault =
         "no space for files: the disk of the data directory is full, or the limit of --map-size or "
         + "--in-memory is reached; free space or raise the limit"
-    case .commitRefused(let status, let message, let fault):
+    case .commitRefused(let code, let message, let fault):
+      let status = ErrorJSON.httpStatus(Status.Code(rawValue: code) ?? .internal)
       self.init(status: status, message: message, reason: status == 409 ? "conflict" : "invalid")
       self.fault = fault
     case .denied(let text): self.init(status: 403, message: text, reason: "forbidden")

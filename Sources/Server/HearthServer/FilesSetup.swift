@@ -1,4 +1,4 @@
-import StorageAPI
+import FileService
 import Dispatch
 import DocumentModel
 import DocumentStore

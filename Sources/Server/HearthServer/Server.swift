@@ -1,5 +1,5 @@
 import IdentityService
-import StorageAPI
+import FileService
 import OperationsAPI
 import GatewayCore
 package import Accounts
@@ -89,7 +89,8 @@ public final class Server: Sendable {
       droppedLogLines: { log?.droppedLines ?? 0 }, staleRulesFiles: { [rules] in rules.staleCount })
     gateway = HTTPGateway(
       service, accounts: accounts, identity: identity,
-      files: FilesService(store: files, rules: fileRules, project: configuration.project),
+      files: StorageService(
+        store: files, rules: fileRules, documents: service, project: configuration.project),
       usesTLS: configuration.tls != nil, operations: operations)
     // The operator decides which clients reach this address.
     let listener = gateway.operations

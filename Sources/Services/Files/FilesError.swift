@@ -40,9 +40,9 @@ package enum FilesError: Error, Equatable, Sendable {
   case undecodable
   /// The file system, or the memory limit of files, is full.
   case full
-  /// A commit of documents together with the object was rejected. `message` is the reason in the words of the
-  /// document API; `fault` is a detail for the server's log only.
-  case commitRefused(httpStatus: Int, message: String, fault: String? = nil)
+  /// A commit of documents together with the object was rejected. `code` and `message` are those of the document API;
+  /// `fault` is a detail for the server's log only.
+  case commitRefused(code: Int, message: String, fault: String? = nil)
   /// The caller is not authorized. The payload is the message of the API that the client uses.
   case denied(String)
   /// The content of an object is missing or does not match its metadata.

@@ -43,7 +43,7 @@ final class LiveScreen {
 
   /// Reads one part of the response. Returns `false` at its end.
   private func readEvents() throws -> Bool {
-    guard let bytes = try client.readChunk() else { return false }
+    guard let bytes = try client.readPiece() else { return false }
     received += bytes
     while let end = received.firstRange(of: [0x0A, 0x0A]) {
       let event = String(decoding: received[..<end.lowerBound], as: UTF8.self)

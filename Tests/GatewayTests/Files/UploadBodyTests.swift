@@ -1,4 +1,5 @@
 import Basics
+import FileService
 import Files
 import Foundation
 import Glibc
@@ -65,29 +66,51 @@ import WireFormat
       @Sendable func respond(_ status: Int, _ text: String) {
         exchange.respond(status: status, headers: { _ in }, body: { $0.append(contentsOf: text.utf8) })
       }
-      let plan = UploadBody.Plan(
-        open: { [self] () throws(FilesError) in
-          if let failure { throw failure }
-          uploads.update { $0.opened += 1 }
-          return .init(incoming: try contents.makeIncoming(FileStore.randomID()))
-        },
-        finish: { (file, _) throws(FilesError) in
-          let content = try file.incoming.finish()
-          return { respond(200, "\(content.size) \(Hexadecimal.text(content.md5))") }
-        },
-        interrupt: { [self] _ in
-          uploads.update { $0.isReleasing = true }
-          _ = mayRelease.wait { $0 }
-          uploads.update { $0.interrupted += 1 }
-        },
-        fail: { [self] error in
-          uploads.update { $0.failed += 1 }
+      let report: UploadBody.Respond = { result in
+        switch result {
+        case .success(.stored(let object, _)):
+          respond(200, "\(object.content.size) \(Hexadecimal.text(object.content.md5))")
+        case .success(.received(let count)): respond(308, "\(count)")
+        case .failure(let error):
+          self.uploads.update { $0.failed += 1 }
           respond(507, "\(error)")
-        })
+        }
+      }
+      let upload = Upload(Steps(disk: self))
       let reader = try? request.header("content-type").map { try MultipartReader(contentType: $0) }
-      let body = UploadBody(exchange, multipart: reader, bodyBytes: bodyBytes, limits: limits, plan)
+      let body =
+        if let reader {
+          UploadBody(
+            exchange, reader, bodyBytes: bodyBytes, limits: limits, begin: { _, _ in upload }, respond: report)
+        } else {
+          UploadBody(exchange, upload, bodyBytes: bodyBytes, limits: limits, respond: report)
+        }
       uploads.update { $0.queue = body.queue }
       return Counted(body, self)
+    }
+
+    /// The steps of an upload that ends with the checksums of its content.
+    private struct Steps: UploadSteps {
+      let disk: Disk
+
+      func open() throws(FilesError) -> UploadFile {
+        if let failure = disk.failure { throw failure }
+        disk.uploads.update { $0.opened += 1 }
+        return UploadFile(incoming: try disk.contents.makeIncoming(FileStore.randomID()))
+      }
+
+      func finish(_ file: UploadFile) throws(FilesError) -> UploadResult {
+        .stored(
+          StoredObject(
+            name: ObjectName(bucket: "b", name: "a"), generation: 1, created: 1, updated: 1,
+            content: try file.incoming.finish(), attributes: ObjectAttributes()))
+      }
+
+      func interrupt(_ file: UploadFile) {
+        disk.uploads.update { $0.isReleasing = true }
+        _ = disk.mayRelease.wait { $0 }
+        disk.uploads.update { $0.interrupted += 1 }
+      }
     }
 
     /// Waits until the queue of the latest upload has done all its work so far.

@@ -1,7 +1,8 @@
 package import GatewayCore
 package import DatabaseService
 import DocumentModel
-package import Files
+package import FileService
+import Files
 import Transport
 import WireFormat
 
@@ -25,13 +26,13 @@ package final class EmulatorHandler: API {
   package let authenticator: Authenticator
   private let service: FirestoreService
   private let rules: RulesHandler
-  private let files: LazyFileStore?
+  private let files: StorageService?
   /// The number of documents that one request of a recursive delete deletes. It keeps requests short, and clients
   /// can show progress.
   private static let deletedPerCall = 5000
 
   /// Creates a handler for a service's databases and, for their statistics, its files.
-  package init(_ service: FirestoreService, _ authenticator: Authenticator, files: LazyFileStore?) {
+  package init(_ service: FirestoreService, _ authenticator: Authenticator, files: StorageService?) {
     self.service = service
     self.files = files
     self.authenticator = authenticator
@@ -90,7 +91,7 @@ package final class EmulatorHandler: API {
     let responder = call.responder
     try service.statistics(as: service.administrator(call.caller)) { [files] result in
       // This closure does not run on the loop, so it may count files.
-      let files = try? files?.opened?.statistics()
+      let files = try? files?.statistics()
       Self.send(result, responder) { databases, json in
         Self.append(databases, to: &json)
         if let files { json.append(files) }

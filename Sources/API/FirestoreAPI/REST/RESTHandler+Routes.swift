@@ -5,6 +5,7 @@ package import Transport
 // The URLs of google.firestore.v1.Firestore (firestore-api.md, section 1.1). The text after the last `:` is a verb
 // only if the method allows it: document IDs may contain `:`, and clients write it as `%3A` if an ID ends like a verb.
 extension RESTHandler {
+  /// The requests that the API handles.
   package static var routes: [Route<RESTHandler>] {
     [
       row([.get, .head], "{document...}") { try $0.getDocument($1, $2) },

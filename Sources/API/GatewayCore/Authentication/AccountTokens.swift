@@ -81,6 +81,9 @@ package final class AccountTokens: TokenVerifier {
 
   /// Verifies a token without the cache. Returns its caller and its expiry in seconds since 1970. The caller keeps
   /// the result of `revocationCheck`.
+  ///
+  /// - Throws: `UNAUTHENTICATED` with the reason if the token is not valid; another ``Status`` if accounts cannot be
+  ///   read.
   package static func caller(
     bearing token: UnsafeRawBufferPointer, in accounts: AccountStore,
     revocationCheck: () -> AccountTokenRevocationCheck

@@ -37,7 +37,7 @@ extension API {
   }
 }
 
-/// The callers for whom a route exists. The services authorize what a caller may do there.
+/// The callers that can reach a route. The services authorize what a caller may do there.
 package enum RouteAccess: String, Sendable {
   /// Every client. The request's credentials are not read.
   case everyone

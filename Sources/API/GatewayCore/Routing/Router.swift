@@ -135,9 +135,11 @@ package struct Router: Sendable {
       guard row.verb.isEmpty || Self.ends(search.path, with: row.verb),
         row.parity == .any || hasParity(row, search, captured)
       else { continue }
+      let hasMethod = row.methods.contains(search.method)
+      guard hasMethod || search.otherMethod == nil else { continue }
       if row.hasCondition, !endpoints[row.number].isWanted(request) { continue }
-      guard row.methods.contains(search.method) else {
-        search.otherMethod = search.otherMethod ?? row.number
+      guard hasMethod else {
+        search.otherMethod = row.number
         continue
       }
       if captured > 0 { search.match[captured - 1].count -= Int32(row.verb.count) }

@@ -15,14 +15,15 @@ enum AccountsChoice {
 
   /// The options of verbs that read accounts from a data directory.
   static let options: [Command.Option] = [
-    .value("data", "DIR", "the data directory, even while a server without TLS uses it (default: ./hearth-data)"),
+    .value("data", "DIR", "the data directory, even while a server uses it (default: ./hearth-data)"),
     .value("server", "URL", "use a running server instead of a data directory"),
     .value("token", "TOKEN", "with --server, the access token of an administrator (default: owner)"),
-    DatabaseChoice.projectOption,
+    DatabaseChoice.projectOption, DatabaseChoice.authoritiesOption,
   ]
 
   /// Opens a data directory, or connects to the server that uses it. A user who can read the directory is an
-  /// administrator of that server. This client cannot reach a server with TLS.
+  /// administrator of that server. If the server uses TLS, its certificate must be valid for the address that it
+  /// announced.
   /// - Throws: ``CommandFailure`` or `StorageError` if that fails.
   static func find(_ arguments: Arguments) throws -> AccountsChoice {
     try arguments.exclude("data", "server")
@@ -41,7 +42,7 @@ enum AccountsChoice {
           "the server that uses \(path) does not serve project \(id.project); name its own with --project")
       }
       let accounts = try open(LMDBOptions(path: file, readOnly: true), id.project)
-      return .server(try ServerClient(url: url, token: accounts.serviceKeys.localAccessToken()))
+      return .server(try ServerClient(url: url, token: accounts.serviceKeys.localAccessToken(), arguments))
     }
     let options = LMDBOptions(path: try directory.makeAccountsFile(of: id.project))
     return .directory(try open(options, id.project), directory)

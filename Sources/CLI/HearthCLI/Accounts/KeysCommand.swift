@@ -17,8 +17,9 @@ extension Command {
       The private key exists only in this file: if you lose it, create a new key and revoke the old one. A program
       with the file has the rights of an administrator.
 
-      If the server uses TLS or is behind a proxy, give its public address with --url. The verb cannot reach a running
-      server that uses TLS: stop the server first.
+      If the server uses TLS or is behind a proxy, give its public address with --url. With --data, the verb connects to
+      the address on which a running server listens. If the certificate of the server is not valid for that address,
+      give --server and --token instead, or stop the server first.
       """,
     examples: [
       ("hearth keys create backend --data ./hearth-data", "writes backend.json for http://127.0.0.1:8080"),

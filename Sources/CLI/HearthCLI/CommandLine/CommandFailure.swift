@@ -4,7 +4,7 @@ import Files
 import FixtureTree
 import HearthServer
 import KeyValue
-import Transport
+import WebClient
 
 /// The exit codes other than 0.
 enum ExitCode {

@@ -12,7 +12,8 @@ enum HelpMarkdown {
       written `--name VALUE` or `--name=VALUE`.
 
       Verbs that call a server use the one at http://127.0.0.1:8080, and the project `demo`, unless options or
-      environment variables name others. The commands of hearth cannot connect with TLS.
+      environment variables name others. With a URL that begins with https, they use TLS and verify the server's
+      certificate with the authorities of the system and those of --cacert.
 
       | verb | what it does |
       | --- | --- |
@@ -39,6 +40,7 @@ enum HelpMarkdown {
       | variable | meaning |
       | --- | --- |
       | `HEARTH_SERVER` | the URL of the server, instead of `--server` |
+      | `HEARTH_CACERT` | a file of certificates to trust, instead of `--cacert` |
       | `HEARTH_PROJECT`, `GOOGLE_CLOUD_PROJECT` | the project, instead of `--project`; the first one set is used |
       | `NO_COLOR` | if set and not empty, output has no colors |
 

@@ -9,8 +9,10 @@ enum DatabaseChoice {
   static let serverOption = Command.Option.value(
     "server", "URL", "the server (default: $HEARTH_SERVER or http://127.0.0.1:8080)")
   static let tokenOption = Command.Option.value("token", "TOKEN", "the bearer token to send (default: owner)")
+  static let authoritiesOption = Command.Option.value(
+    "cacert", "FILE", "also trust the servers whose certificates an authority in this PEM file issued")
   /// The options of the verbs that call a server.
-  static let serverOptions = [serverOption, projectOption, databaseOption, tokenOption]
+  static let serverOptions = [serverOption, projectOption, databaseOption, tokenOption, authoritiesOption]
 
   /// The project if neither an option nor the environment names one.
   static let defaultProject = "demo"

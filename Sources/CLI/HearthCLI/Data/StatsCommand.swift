@@ -18,6 +18,7 @@ extension Command {
       .value("project", "ID", "show only the databases of this project"),
       .value("database", "ID", "show only the databases with this ID"),
       .value("token", "TOKEN", "the bearer token to send with --server (default: owner)"),
+      DatabaseChoice.authoritiesOption,
       .flag("json", "print JSON"),
     ],
     details: """

@@ -4,6 +4,7 @@ import DocumentStore
 import Files
 import FixtureTree
 import Transport
+import WebClient
 import WireFormat
 
 /// A client of a running server, over the REST API and Hearth's own administrative API.
@@ -30,33 +31,37 @@ final class ServerClient {
       throw CommandFailure.usage("'--token' must be printable ASCII without spaces")
     }
     let url = arguments.value("server") ?? DatabaseChoice.environment("HEARTH_SERVER") ?? "http://127.0.0.1:8080"
-    let (host, port) = try Self.address(url)
-    http = HTTPClient(host: host, port: port)
+    http = try Self.client(url, arguments)
   }
 
-  /// Creates a client for the server at a URL, for requests that do not concern a database.
+  /// Creates a client for the server at a URL, for requests that do not concern a database. The options may name a file
+  /// of trusted certificates.
   /// - Throws: ``CommandFailure`` if the URL is invalid.
-  init(url: String, token: String) throws {
+  init(url: String, token: String, _ arguments: Arguments) throws {
     guard let database = DatabaseID(project: DatabaseChoice.defaultProject) else {
       throw CommandFailure.usage("'\(DatabaseChoice.defaultProject)' cannot name a project")
     }
     self.database = database
     self.token = token
     hasDefaultToken = false
-    let (host, port) = try Self.address(url)
-    http = HTTPClient(host: host, port: port)
+    http = try Self.client(url, arguments)
   }
 
-  /// Returns the host and port of `http://host:port`, `host:port` or `host`.
+  private static func client(_ url: String, _ arguments: Arguments) throws -> HTTPClient {
+    let (host, port, isSecure) = try address(url)
+    var options = HTTPClient.Options()
+    options.authoritiesFile = arguments.value("cacert") ?? DatabaseChoice.environment("HEARTH_CACERT")
+    return HTTPClient(host: host, port: port, isSecure: isSecure, options: options)
+  }
+
+  /// Returns the parts of `https://host:port`, `http://host:port`, `host:port` or `host`. The last two mean HTTP.
   /// - Throws: ``CommandFailure`` if the text has another form.
-  static func address(_ url: String) throws -> (host: String, port: Int) {
-    if url.hasPrefix("https://") {
-      throw CommandFailure.usage(
-        "'\(url)': the commands of hearth do not support https; use an http URL, or stop the server and use --data")
-    }
-    var rest = url.hasPrefix("http://") ? url.dropFirst("http://".count) : url[...]
+  static func address(_ url: String) throws -> (host: String, port: Int, isSecure: Bool) {
+    let isSecure = url.hasPrefix("https://")
+    var rest =
+      isSecure ? url.dropFirst("https://".count) : url.hasPrefix("http://") ? url.dropFirst("http://".count) : url[...]
     while rest.hasSuffix("/") { rest = rest.dropLast() }
-    var port: Int? = 80
+    var port: Int? = isSecure ? 443 : 80
     if let colon = rest.lastIndex(of: ":"), !rest[colon...].contains("]") {
       port = Int(rest[rest.index(after: colon)...])
       rest = rest[..<colon]
@@ -71,7 +76,7 @@ final class ServerClient {
     guard isName, let port, (1...65535).contains(port) else {
       throw CommandFailure.usage("'\(url)' is not the URL of a server; write it as http://127.0.0.1:8080")
     }
-    return (String(rest), port)
+    return (String(rest), port, isSecure)
   }
 
   // MARK: Calls
@@ -339,12 +344,12 @@ final class ServerClient {
   func call(_ method: String, _ target: String, _ body: [UInt8] = [], mayMiss: Bool = false) throws -> [UInt8]? {
     let response: HTTPClient.Response
     do {
-      response = try http.send(method, target, headers: headers(for: body), body: body)
+      response = try http.send(method, target, headers: headers(for: body), body: body.isEmpty ? nil : body)
     } catch { throw failure(error) }
     if (200...299).contains(response.status) { return response.body }
     let (status, message) = Self.error(response.body)
     if mayMiss, response.status == 404, status == "NOT_FOUND", message.hasPrefix("Document ") { return nil }
-    throw refusal(response.status, response.body)
+    throw refusal(response, response.body)
   }
 
   /// Sends a request and returns the body of the response, or `nil` if its status is 404.
@@ -354,7 +359,7 @@ final class ServerClient {
     do { response = try http.send(method, target, headers: headers(for: [])) } catch { throw failure(error) }
     if (200...299).contains(response.status) { return response.body }
     if response.status == 404 { return nil }
-    throw refusal(response.status, response.body)
+    throw refusal(response, response.body)
   }
 
   /// Sends a request and returns the response, whose status may also be 308 (the server expects more of an upload).
@@ -369,7 +374,7 @@ final class ServerClient {
       response = try http.upload(method, target, headers: headers(for: []) + fields, bodyBytes: byteCount, next)
     } catch { throw failure(error) }
     guard (200...299).contains(response.status) || response.status == 308 else {
-      throw refusal(response.status, response.body)
+      throw refusal(response, response.body)
     }
     return response
   }
@@ -403,9 +408,11 @@ final class ServerClient {
   ) throws {
     var failure: (any Error)?
     var refusalBody: [UInt8] = []
-    let status: Int
+    let response: HTTPClient.Response
     do {
-      status = try http.stream(method, target, headers: headers(for: body) + fields, body: body) { status, piece in
+      response = try http.stream(
+        method, target, headers: headers(for: body) + fields, body: body.isEmpty ? nil : body
+      ) { status, piece in
         guard (200...299).contains(status) else {
           refusalBody += piece
           return refusalBody.count < 1 << 20
@@ -415,7 +422,7 @@ final class ServerClient {
       }
     } catch { throw self.failure(error) }
     if let failure { throw failure }
-    guard (200...299).contains(status) else { throw refusal(status, refusalBody) }
+    guard (200...299).contains(response.status) else { throw refusal(response, refusalBody) }
   }
 
   private func headers(for body: [UInt8]) -> [(name: String, value: String)] {
@@ -424,17 +431,36 @@ final class ServerClient {
     return headers
   }
 
+  /// Returns the error with a text that says what to do, or the error itself if its text does.
   private func failure(_ error: HTTPClientError) -> any Error {
-    guard case .notConnected = error else { return error }
-    var failure = CommandFailure.failed(
-      "no Hearth server responds at \(http.address); start one with `hearth serve`, or name another with --server")
-    failure.isTemporary = true
-    return failure
+    switch error {
+    case .notConnected:
+      var failure = CommandFailure.failed(
+        "no Hearth server responds at \(http.address); start one with `hearth serve`, or name another with --server")
+      failure.isTemporary = true
+      return failure
+    case .certificateRejected(_, .notTrusted):
+      return CommandFailure.failed("\(error); if you trust its authority, name the authority's file with --cacert")
+    case .certificateRejected(_, .otherName):
+      return CommandFailure.failed("\(error); name the server as its certificate does: --server https://NAME")
+    case .certificateRejected(_, .expired), .certificateRejected(_, .notYetValid):
+      return CommandFailure.failed("\(error); renew it, or correct the clock of this machine")
+    case .authoritiesUnusable(.some): return CommandFailure.data(error.description)
+    case .authoritiesUnusable(nil): return CommandFailure.failed("\(error), or name a file of your own with --cacert")
+    case .notTLS: return CommandFailure.failed("\(error); write its URL with http://")
+    case .malformed where !http.isSecure:
+      return CommandFailure.failed("\(error); if the server uses TLS, write its URL with https://")
+    default: return error
+    }
   }
 
-  private func refusal(_ code: Int, _ body: [UInt8]) -> CommandFailure {
+  private func refusal(_ response: HTTPClient.Response, _ body: [UInt8]) -> CommandFailure {
+    let code = response.status
     let (status, message) = Self.error(body)
     var text = "\(http.address) responded \(code)\(status.isEmpty ? "" : " \(status)"): \(message)"
+    if (300...399).contains(code), let place = response.header("location") {
+      text += "\nthe server redirects to \(place); if you trust that server, name it with --server"
+    }
     if code == 401, hasDefaultToken {
       text += "\nthis server is in production mode: pass --token with an administrator's access token"
     }

@@ -1,6 +1,6 @@
 import Digests
 import Files
-import Transport
+import WebClient
 import WireFormat
 
 extension FilesClient {

@@ -1,5 +1,5 @@
 import Glibc
-import Transport
+import WebClient
 
 /// Repeats operations that failed for a temporary reason: a limited number of times, with growing pauses.
 final class Retries {

@@ -1,5 +1,4 @@
 import DocumentModel
-import Transport
 import WireFormat
 
 extension ServerClient {

@@ -6,8 +6,9 @@ import HearthServer
 struct AdminServer {
   /// The options of administrative verbs.
   static let options: [Command.Option] = [
-    .value("data", "DIR", "use this data directory, even while a server without TLS uses it"),
+    .value("data", "DIR", "use this data directory, even while a server uses it"),
     DatabaseChoice.serverOption, DatabaseChoice.projectOption, DatabaseChoice.tokenOption,
+    DatabaseChoice.authoritiesOption,
   ]
 
   /// A client of the server, with the rights of an administrator.
@@ -34,7 +35,7 @@ struct AdminServer {
     configuration.project = project
     let started = try Server(configuration)
     let url = try started.start()
-    client = try ServerClient(url: url, token: started.accounts.serviceKeys.localAccessToken())
+    client = try ServerClient(url: url, token: started.accounts.serviceKeys.localAccessToken(), arguments)
     own = started
   }
 

@@ -8,7 +8,7 @@ extension Command {
       DatabaseChoice.serverOption,
       .value("project", "ID", "show only the databases of this project"),
       .value("database", "ID", "show only the databases with this ID"),
-      DatabaseChoice.tokenOption,
+      DatabaseChoice.tokenOption, DatabaseChoice.authoritiesOption,
       .flag("json", "print JSON"),
     ],
     details: """

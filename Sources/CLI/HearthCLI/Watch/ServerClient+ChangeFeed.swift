@@ -1,5 +1,5 @@
 import Glibc
-import Transport
+import WebClient
 import WireFormat
 
 extension ServerClient {

@@ -124,7 +124,8 @@ package final class Exchange: @unchecked Sendable {
   }
 
   /// Sends a complete response with fields after its body. HTTP/1 leaves these trailers out. `body` works as above.
-  /// To send a gRPC error, which has no body, put the trailers into `headers` and call the method above.
+  /// To send a gRPC error, which has no body, put the trailers into `headers` and call the method above. Rethrows the
+  /// error of `body`, after which another response can be sent.
   package func respond(
     status: Int, headers: (inout HeaderWriter) -> Void, body: (inout [UInt8]) throws -> Void,
     trailers: (inout HeaderWriter) -> Void

@@ -1,5 +1,5 @@
 import IdentityService
-import StorageAPI
+import FileService
 import OperationsAPI
 import GatewayCore
 import Accounts
@@ -22,6 +22,7 @@ final class TestServerState: Sendable {
   let accountsStore: LMDBStore
   let identity: AccountsService
   let local: LocalServer
+  let storage: StorageService
   private let files: TestServerFiles
   private let fileStore: LazyFileStore
   private let origin: TestOrigin
@@ -64,9 +65,10 @@ final class TestServerState: Sendable {
         store: accountsStore, project: AccountsProject(settings.project), mode: .emulator, now: { time.clock.now() })
     } catch { throw .storage(error.description) }
     identity = try configuration.accounts.service(accounts)
+    storage = StorageService(store: fileStore, rules: fileRules, documents: service, project: settings.project)
     let gateway = HTTPGateway(
       service, accounts: accounts, identity: identity,
-      files: FilesService(store: fileStore, rules: fileRules, project: settings.project),
+      files: storage,
       operations: OperationsService(counters: Self.counters, version: Server.version, unready: { [] }))
     var limits = TransportConfiguration()
     limits.targetBytesMax = 48 << 10

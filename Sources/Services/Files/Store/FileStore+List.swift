@@ -23,6 +23,8 @@ package struct ObjectListing: Sendable {
   package var includesTrailingDelimiter = false
   /// Whether to list replaced and deleted versions too, the oldest version of a name first.
   package var includesVersions = false
+  /// Whether an empty page of a bucket that does not exist is an error.
+  package var requiresBucket = false
   /// The pattern that the names of objects and prefixes must match.
   package var pattern: NamePattern?
 
@@ -48,8 +50,8 @@ extension FileStore {
   private static let stepsMax = 50_000_000
 
   /// Returns a page of a bucket's objects. Cost: a seek for each prefix, a row for each object.
-  /// - Throws: ``FilesError/invalid(_:)`` if the page token is not valid; ``FilesError/storage(_:)`` if the read
-  ///   fails.
+  /// - Throws: ``FilesError/invalid(_:)`` if the page token is not valid; ``FilesError/noSuchBucket(_:)``;
+  ///   ``FilesError/storage(_:)`` if the read fails.
   package func list(_ listing: ObjectListing) throws(FilesError) -> ObjectPage {
     let prefix = Array(listing.prefix.utf8)
     let end = Array(listing.end.utf8)
@@ -93,6 +95,9 @@ extension FileStore {
         }
         try scan.next()
       }
+    }
+    if listing.requiresBucket, page.objects.isEmpty, page.prefixes.isEmpty, try bucket(listing.bucket) == nil {
+      throw .noSuchBucket(listing.bucket)
     }
     return page
   }

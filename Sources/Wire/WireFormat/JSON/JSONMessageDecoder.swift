@@ -8,6 +8,7 @@ package import DocumentModel
 /// with the path of the error. Other objects than messages are decoded with ``members(of:_:)``, the functions for
 /// scalars, and ``enter(_:)``.
 package final class JSONMessageDecoder: MessageDecoder {
+  /// A parsed value.
   package typealias Encoded = JSONValue
 
   var path = MessagePath()
@@ -26,6 +27,7 @@ package final class JSONMessageDecoder: MessageDecoder {
     self.database = database
   }
 
+  /// The database of the request, to which its documents must belong. `nil` outside requests.
   package var database: DatabaseID? {
     get { names.database }
     set { names.database = newValue }

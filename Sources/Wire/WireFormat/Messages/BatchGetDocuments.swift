@@ -31,6 +31,7 @@ package struct BatchGetDocumentsRequest: DecodableMessage, Equatable, Sendable {
 
 /// A message of the response of BatchGetDocuments.
 package struct BatchGetDocumentsResponse: EncodableMessage {
+  /// One requested document.
   package enum Result {
     case found(MaskedDocument)
     /// A document that does not exist, with the name of the documents root.

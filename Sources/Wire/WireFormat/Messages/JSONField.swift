@@ -116,6 +116,7 @@ package struct JSONField: MessageField {
 
   package func forEach(_ body: (JSONField) throws(WireError) -> Void) throws(WireError) {
     decoder.enter(field)
+    defer { decoder.leave() }
     var elements = try decoder.elements(of: value)
     var index = 0
     while let element = elements.next() {
@@ -123,7 +124,6 @@ package struct JSONField: MessageField {
       index += 1
       try body(JSONField(name, element, decoder))
     }
-    decoder.leave()
   }
 
   /// Calls `body` inside the field. An element of a list has no name of its own.

@@ -64,7 +64,8 @@ private struct FieldFilter: DecodableMessage {
       path = try field.message(FieldReference())
     } else if field.matches(2, "op", .varint) {
       op = FieldOperator(
-        rawValue: try field.enumeration("google.firestore.v1.StructuredQuery.FieldFilter.Operator", FieldOperator.wireNames))
+        rawValue: try field.enumeration(
+          "google.firestore.v1.StructuredQuery.FieldFilter.Operator", FieldOperator.wireNames))
     } else if field.matches(3, "value") {
       operand = try field.value(.operand)
     }

@@ -20,6 +20,7 @@ package struct RollbackRequest: DecodableMessage, Equatable, Sendable {
 
 /// A response without fields: of Rollback and DeleteDocument (`google.protobuf.Empty`).
 package struct EmptyMessage: EncodableMessage {
+  /// Creates the message.
   package init() {}
 
   package func append(to out: inout some MessageWriter) throws(WireError) {}

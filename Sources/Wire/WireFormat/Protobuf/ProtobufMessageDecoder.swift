@@ -7,6 +7,7 @@ package import DocumentModel
 /// so is the last member of a oneof. The bytes are untrusted: malformed or deeply nested input throws
 /// ``WireError``.
 package final class ProtobufMessageDecoder: MessageDecoder {
+  /// The bytes of a message.
   package typealias Encoded = UnsafeRawBufferPointer
 
   var encoder = CanonicalEncoder()
@@ -26,6 +27,7 @@ package final class ProtobufMessageDecoder: MessageDecoder {
     self.database = database
   }
 
+  /// The database of the request, to which its documents must belong. `nil` outside requests.
   package var database: DatabaseID? {
     get { names.database }
     set { names.database = newValue }
@@ -56,7 +58,7 @@ package final class ProtobufMessageDecoder: MessageDecoder {
     return found
   }
 
-  /// Returns the last message field with a number, or an empty message if there is none.
+  /// Returns the last message field with a number, or an empty message if it is missing.
   /// - Throws: ``WireError/malformedProtobuf(_:)`` if the message is malformed.
   package static func message(
     _ number: Int, of message: UnsafeRawBufferPointer

@@ -5,19 +5,18 @@ import RulesEngine
 import WireFormat
 
 /// Decides which callers may read and write objects: administrators may do everything, other callers what rules
-/// allow.
+/// allow. The rules are those in force at the time of the decision.
 struct StorageAuthorizer: Sendable {
-  let service: FirestoreService
+  let documents: FirestoreService
   let rules: FileRules
-  /// The project whose documents the rules may read, unless the bucket's name contains another project.
   let project: String?
 
   /// Authorizes a caller for one operation. `name` is an object's name; for a list it is the prefix without its
   /// last slash.
-  ///
   /// - Throws: ``FilesError/denied(_:)`` if the caller may not do it.
   func grant(
-    _ method: RulesMethod, _ name: ObjectName, as caller: Caller, before: StoredObject?, after: StoredObject?
+    _ method: RulesMethod, _ name: ObjectName, as caller: Caller, before: StoredObject? = nil,
+    after: StoredObject? = nil
   ) throws(FilesError) -> FileGrant {
     let access = try access(of: caller, to: name.bucket)
     do throws(FileDenial) {
@@ -31,20 +30,19 @@ struct StorageAuthorizer: Sendable {
   /// Authorizes an upload before its content arrives, with the data known by then.
   ///
   /// Returns whether the decision is final. It is not if the rules use checksums, which are known only at the end.
-  ///
-  /// - Throws: ``FilesError/denied(_:)`` if the rules deny the upload; other ``FilesError`` cases if the read
-  ///   fails.
-  func requireEarly(_ after: StoredObject, as caller: Caller, store: FileStore) throws(FilesError) -> Bool {
-    let name = after.name
-    switch try access(of: caller, to: name.bucket) {
+  /// - Throws: ``FilesError/denied(_:)`` if the rules deny the upload.
+  func isDecidedEarly(
+    _ before: StoredObject?, _ after: StoredObject, as caller: Caller
+  ) throws(FilesError) -> Bool {
+    switch try access(of: caller, to: after.name.bucket) {
     case .unrestricted: return true
     case .restricted(let authorizer):
       guard authorizer.looksAtChecksums else {
-        _ = try grant(.create, name, as: caller, before: store.object(name), after: after)
+        _ = try grant(.create, after.name, as: caller, before: before, after: after)
         return true
       }
-      var request = FileRequest(.create, bucket: name.bucket, name: name.name)
-      request.resource = try store.object(name).map { Self.fields(of: $0) }
+      var request = FileRequest(.create, bucket: after.name.bucket, name: after.name.name)
+      request.resource = before.map { Self.fields(of: $0) }
       var fields = Self.fields(of: after)
       for field in FileRules.lateFields { fields[field] = nil }
       request.newResource = fields
@@ -52,24 +50,21 @@ struct StorageAuthorizer: Sendable {
     }
   }
 
-  /// Rejects callers that are subject to rules if no ruleset is loaded.
-  ///
-  /// - Throws: ``FilesError/denied(_:)`` if the caller is one of them.
-  func requireRules(as caller: Caller) throws(FilesError) { _ = try access(of: caller, to: "") }
-
-  private func access(of caller: Caller, to bucket: String) throws(FilesError) -> FilesAccess {
+  /// Returns what a caller may do with the objects of a bucket.
+  /// - Throws: ``FilesError/denied(_:)`` if no rules are loaded and the caller is not an administrator.
+  func access(of caller: Caller, to bucket: String) throws(FilesError) -> FilesAccess {
     do throws(FileDenial) {
-      return try FilesAccess(of: caller, by: rules, service, documentsIn: database(of: bucket))
+      return try FilesAccess(of: caller, by: rules, documents, documentsIn: database(of: bucket))
     } catch { throw denial(error) }
   }
 
   private func denial(_ denial: FileDenial) -> FilesError {
-    guard service.mode.explainsDenials else { return .denied("Permission denied.") }
-    switch denial {
-    case .withoutRules: return .denied("Permission denied. Storage Emulator has no loaded ruleset.")
-    case .denied(.get): return .denied("Permission denied. No READ permission.")
-    case .denied(.list): return .denied("Permission denied. No LIST permission.")
-    case .denied(.create), .denied(.update), .denied(.delete): return .denied("Permission denied. No WRITE permission.")
+    guard documents.mode.explainsDenials else { return .denied("Permission denied.") }
+    return switch denial {
+    case .withoutRules: .denied("Permission denied. Storage Emulator has no loaded ruleset.")
+    case .denied(.get): .denied("Permission denied. No READ permission.")
+    case .denied(.list): .denied("Permission denied. No LIST permission.")
+    case .denied(.create), .denied(.update), .denied(.delete): .denied("Permission denied. No WRITE permission.")
     }
   }
 

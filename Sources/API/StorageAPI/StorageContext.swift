@@ -1,0 +1,118 @@
+import DatabaseService
+package import FileService
+import Files
+import GatewayCore
+import Transport
+
+/// The parts that the three APIs for files share. All of them call the same service: the API of Firebase clients, Cloud
+/// Storage's JSON API, and signed URLs.
+package struct StorageContext: Sendable {
+  let service: StorageService
+  /// Whether requests to Cloud Storage's API without credentials come from an administrator.
+  let trustsMissingCredentials: Bool
+  private let scheme: String
+
+  /// Creates the context of a server.
+  ///
+  /// - Parameter usesTLS: whether clients reach the server by `https`.
+  package init(_ service: StorageService, usesTLS: Bool, trustsMissingCredentials: Bool) {
+    self.service = service
+    self.trustsMissingCredentials = trustsMissingCredentials
+    scheme = usesTLS ? "https" : "http"
+  }
+
+  /// Reads the parts that all requests have in common.
+  func storageRequest(
+    _ api: StorageRequest.API, _ parameters: QueryParameters, _ request: borrowing HTTPRequest, _ call: RoutedCall
+  ) -> StorageRequest {
+    var responder = call.responder
+    responder.exposedHeaders = Self.exposedHeaders
+    return StorageRequest(
+      api: api, parameters: parameters, responder: responder, caller: call.caller, origin: origin(request),
+      service: service)
+  }
+
+  /// Returns the decoded query of a request.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the percent-encoding is malformed.
+  static func parameters(of request: borrowing HTTPRequest) throws(FilesError) -> QueryParameters {
+    do { return try QueryParameters(request.target.pathAndQuery.query) } catch {
+      throw .invalid("Malformed percent-encoding in the query of the URL.")
+    }
+  }
+
+  /// Responds to a request that was refused before its handler was called.
+  static func refuse(_ error: any Error, _ api: StorageRequest.API, _ responder: Responder) {
+    var responder = responder
+    responder.exposedHeaders = exposedHeaders
+    let response =
+      switch error {
+      case let error as FilesError: StorageErrorResponse(error, api)
+      case let error as StorageErrorResponse: error
+      case let error as Status: StorageErrorResponse(status: 401, message: error.message, reason: "authError")
+      default: StorageErrorResponse(status: 404, message: "Not Found", reason: "notFound")
+      }
+    response.logFault(to: responder.exchange)
+    responder.sendJSON(response.json(api), status: response.status)
+  }
+
+  /// Returns `http://host:port` as the client or its proxy names it. It is used only for URLs in the response, and
+  /// no cache keeps those: a client that sends a wrong host misleads only itself.
+  private func origin(_ request: borrowing HTTPRequest) -> String {
+    let isForwardedTLS = request.text("x-forwarded-proto").map { $0.split(separator: ",").first == "https" } ?? false
+    return "\(isForwardedTLS ? "https" : scheme)://\(Self.host(of: request))"
+  }
+
+  /// Returns the host with its port, as the client or its proxy names it.
+  static func host(of request: borrowing HTTPRequest) -> String {
+    host(request.text("x-forwarded-host")) ?? host(request.text("host")) ?? "localhost"
+  }
+
+  /// Returns the host in a header, the first if several proxies added one; `nil` if the header has another form.
+  private static func host(_ header: String?) -> String? {
+    guard let host = header?.prefix(while: { $0 != "," && $0 != " " }), (1...255).contains(host.utf8.count),
+      host.utf8.allSatisfy({ byte in
+        byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 || "-._:[]".utf8.contains(byte)
+      })
+    else { return nil }
+    return String(host)
+  }
+
+  private static let exposedHeaders: StaticString = """
+    ETag,Content-Type,Content-Range,Content-Disposition,Location,Range,X-Firebase-Storage-Version,X-Goog-Hash,\
+    X-Goog-Generation,X-Goog-Metageneration,X-Goog-Upload-URL,X-Goog-Upload-Status,X-Goog-Upload-Command,\
+    X-Goog-Upload-Protocol,X-Goog-Upload-Size-Received,X-Goog-Upload-Chunk-Granularity,X-Goog-Upload-Control-URL,\
+    X-Goog-Upload-Header-Content-Length,X-Goog-Upload-Header-Content-Type,X-GUploader-UploadID
+    """
+}
+
+extension StorageRequest {
+  /// Runs a call, and responds with its error if it throws one.
+  func respond(_ request: borrowing HTTPRequest, _ call: (borrowing HTTPRequest) throws -> Void) {
+    do { try call(request) } catch { fail(Self.filesError(error)) }
+  }
+
+  /// Returns the receiver of a body. If the upload is rejected at once, the server first reads a short body to its end.
+  func open(
+    _ request: borrowing HTTPRequest, _ call: (borrowing HTTPRequest) throws -> any BodySink
+  ) -> (any BodySink)? {
+    do { return try call(request) } catch {
+      return DiscardedBody.responding(request) { fail(Self.filesError(error)) }
+    }
+  }
+
+  /// Converts the error of a malformed path.
+  private static func filesError(_ error: any Error) -> FilesError {
+    error as? FilesError ?? .invalid(Status(error, database: nil).message)
+  }
+}
+
+extension HTTPRequest {
+  /// Whether the query has a parameter. A malformed query has none; such a request is refused later.
+  borrowing func hasParameter(_ name: StaticString) -> Bool { parameter(name) != nil }
+
+  /// A parameter of the query, or `nil` if it is missing or the query is malformed.
+  borrowing func parameter(_ name: StaticString) -> String? {
+    (try? StorageContext.parameters(of: self))?.value(name)
+  }
+}

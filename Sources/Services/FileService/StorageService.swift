@@ -1,0 +1,45 @@
+package import DatabaseService
+package import Files
+
+/// Objects in buckets, with security rules: the calls of all APIs for files, one file each.
+///
+/// 1. A call takes its caller and authorizes it. Only ``CallerFiles`` reaches the store.
+/// 2. Reads of metadata are short and run on the caller's thread. Calls that wait for the disk say so: run them on a
+///    worker.
+/// 3. Calls throw ``FilesError``.
+package final class StorageService: Sendable {
+  /// The rules of all buckets.
+  package let rules: FileRules
+  private let files: LazyFileStore
+  private let authorizer: StorageAuthorizer
+
+  /// Creates a service.
+  ///
+  /// - Parameters:
+  ///   - documents: evaluates the rules, and commits documents together with an object.
+  ///   - project: the project whose documents rules may read, unless the bucket's name contains another project.
+  package init(store: LazyFileStore, rules: FileRules, documents: FirestoreService, project: String?) {
+    files = store
+    self.rules = rules
+    authorizer = StorageAuthorizer(documents: documents, rules: rules, project: project)
+  }
+
+  /// The current time, in microseconds since 1970. Opens the store if this is the first call.
+  /// - Throws: the errors of ``LazyFileStore/store()``.
+  package func now() throws(FilesError) -> Int64 { try files.store().now }
+
+  /// Rejects callers that are subject to rules if no ruleset is loaded. Every call does so; an API can do it before it
+  /// reads the rest of a request.
+  /// - Throws: ``FilesError/denied(_:)`` if the caller is one of them.
+  package func requireRules(as caller: Caller) throws(FilesError) { _ = try authorizer.access(of: caller, to: "") }
+
+  /// Counts the files, or returns `nil` if no request has used them yet. Call it for administrators only. Cost: reads
+  /// all metadata.
+  /// - Throws: ``FilesError`` if the store fails.
+  package func statistics() throws(FilesError) -> FilesStatistics? { try files.opened?.statistics() }
+
+  /// Returns the store as a caller may use it.
+  func files(as caller: Caller) throws(FilesError) -> CallerFiles {
+    CallerFiles(try files.store(), authorizer, caller)
+  }
+}

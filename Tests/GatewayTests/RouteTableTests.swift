@@ -1,0 +1,104 @@
+import Foundation
+import GatewayCore
+import HearthServer
+import TestSupport
+import Testing
+
+@testable import Gateway
+
+/// The route table: each row is on its page, and no row lets a stranger read or change anything.
+@Suite struct RouteTableTests {
+  @Test func pageMatchesTheTable() throws {
+    let path = "\(GuidePage.root)/docs/reference/routes.md"
+    let environment = ProcessInfo.processInfo.environment
+    if environment["REFERENCE_PAGES"] == "write", environment["CI"] == nil {
+      try Self.page.write(toFile: path, atomically: true, encoding: .utf8)
+    }
+    let page = try String(contentsOfFile: path, encoding: .utf8)
+    #expect(page == Self.page, "docs/reference/routes.md is stale; `make reference` rewrites it")
+  }
+
+  private static var page: String {
+    var text = """
+      # Routes
+
+      <!-- Generated from the route table; `make reference` rewrites it. -->
+
+      The server tries the routes of each API in this order. `{name}` is one segment of the path, `{name...}` any number
+      of segments. A text after a colon is a verb. Some routes also depend on the query or the headers of a request.
+
+      | access | callers |
+      | --- | --- |
+      | everyone | every client; the credentials are not read |
+      | caller | every caller; security rules, or the service, decide about each request |
+      | administrator | administrators only |
+      | emulator | every client of an emulator, and no caller of a production server |
+      | administratorOrEmulator | every client of an emulator, and administrators of a production server |
+
+      """
+    var api = ""
+    for row in HTTPGateway.rows {
+      if row.api != api {
+        api = row.api
+        text += "\n## \(api)\n\n| methods | path | access | kind in metrics |\n| --- | --- | --- | --- |\n"
+      }
+      for path in row.paths {
+        text += "| \(row.methods.text) | `\(path)` | \(row.access.rawValue) | \(row.kind.label) |\n"
+      }
+    }
+    return text
+  }
+
+  /// The routes whose response to a stranger is a success, with the reason.
+  private static let open: [String: String] = [
+    "/readyz": "one word without details",
+    "/v1/accounts:createAuthUri": "the ways to sign in, the same for every address",
+    "/v1/projects": "the public settings of the project",
+    "/v1/recaptchaParams": "a constant", "/v2/recaptchaConfig": "a constant", "/v2/passwordPolicy": "a constant",
+  ]
+
+  @Test func everyRouteRefusesAStranger() throws {
+    let server = try TestServer(.production)
+    for row in HTTPGateway.rows where row.access != .everyone && row.kind != .grpc {
+      for method in Self.methods(row) {
+        for pattern in row.paths {
+          let path = Self.path(pattern)
+          let query = path.contains("Listen/channel") || path.contains("Write/channel") ? "?VER=8&CVER=22" : "?key=k"
+          let response = try server.request(method, path + query, method == "GET" || method == "HEAD" ? nil : "{}")
+          if response.status < 400, !Self.isExpected(pattern, response) {
+            Issue.record("\(method) \(path) answered a stranger with \(response.status): \(response.text.prefix(200))")
+          }
+          if row.access != .caller { #expect([401, 403].contains(response.status), "\(method) \(path)") }
+        }
+      }
+    }
+    let connection = try GRPCConnection(port: server.port)
+    for row in HTTPGateway.rows where row.access != .everyone && row.kind == .grpc {
+      for path in row.paths where !path.hasSuffix("/Listen") && !path.hasSuffix("/Write") && !path.contains("Health") {
+        let response = try connection.call(path: path, body: GRPCConnection.framed([]))
+        #expect(response.messages.isEmpty && response.status != 0 && response.status != nil, "\(path)")
+      }
+    }
+  }
+
+  private static func isExpected(_ pattern: String, _ response: TestServer.Response) -> Bool {
+    // A channel opens for every client; its stream refuses each target.
+    if pattern.hasSuffix("/channel") { return true }
+    return open.contains { pattern.hasSuffix($0.key) }
+  }
+
+  private static func methods(_ row: RouteRow) -> [String] {
+    row.methods == .all ? ["GET", "POST", "PUT", "PATCH", "DELETE"] : row.methods.text.components(separatedBy: ", ")
+  }
+
+  /// A path that a pattern matches.
+  private static func path(_ pattern: String) -> String {
+    let captures = [
+      "{project}": "p", "{database}": "(default)", "{document...}": "users/ann", "{collection...}": "users",
+      "{bucket}": "p.appspot.com", "{path...}": "users/ann", "{host}": "www.googleapis.com",
+    ]
+    var path = pattern
+    for (capture, text) in captures { path = path.replacingOccurrences(of: capture, with: text) }
+    return path.replacing(/\{[a-zA-Z]+(\.\.\.)?\}/, with: "x")
+  }
+}
