@@ -253,7 +253,7 @@ let package = Package(
     tests("HearthServerTests", ["HearthServer", "DocumentModel", "TestSupport"]),
     tests("HearthClientTests", ["HearthClient", "HearthTesting", "HearthServer", "TestSupport"]),
     tests("ConformanceTests", ["HearthClient", "TestSupport"], exclude: ["Systems/Python"]),
-    tests("TidyTests", ["Benchmarks"]),
+    tests("TidyTests", ["Benchmarks", "TestSupport"]),
   ],
   cxxLanguageStandard: .cxx17
 )

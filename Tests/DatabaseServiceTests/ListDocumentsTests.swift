@@ -157,9 +157,7 @@ import WireFormat
   @Test func stateOfACollectionChangesWithItsDocuments() throws {
     let fixture = try ServiceFixture()
     func state() throws -> (incarnation: UInt64, lastChange: Int64) {
-      let list = ListDocumentsRequest(collection("c"))
-      let state = try fixture.service.listDocuments(list, in: fixture.id, as: ServiceFixture.admin).state
-      return (state.incarnation, state.lastChange)
+      try fixture.service.listDocuments(Self.request(), in: fixture.id, as: ServiceFixture.admin).state
     }
     #expect(try state().lastChange == 0)
     let version = try fixture.commit(.set("c/x")).version.microseconds
@@ -167,11 +165,7 @@ import WireFormat
     try fixture.commit(.set("other/x"))
     #expect(try state().lastChange == version)
     let before = try state().incarnation
-    let cleared: Result<Void, Status> = try wait { done in
-      try fixture.service.clear(
-        fixture.id, as: fixture.service.administrator(ServiceFixture.admin), completion: done)
-    }
-    try cleared.get()
+    try fixture.clear()
     #expect(try state().incarnation != before)
   }
 }

@@ -22,11 +22,14 @@ import WireFormat
   }
 
   private static func request(
-    _ count: Int64, change: (inout PartitionQueryRequest) -> Void = { _ in }
+    _ count: Int64, query change: (inout Query) -> Void = { _ in }, size: Int = 0, token: [UInt8] = []
   ) -> PartitionQueryRequest {
-    var request = PartitionQueryRequest(Query(collectionID: "c", includesDescendants: true))
+    var query = Query(collectionID: "c", includesDescendants: true)
+    change(&query)
+    var request = PartitionQueryRequest(query)
     request.partitionCount = count
-    change(&request)
+    request.pageSize = size
+    request.pageToken = token
     return request
   }
 
@@ -43,7 +46,7 @@ import WireFormat
     let fixture = try Self.fixture()
     let whole = try fixture.partitions(Self.request(7))
     #expect(whole.partitions.count == 7 && whole.nextPageToken.isEmpty)
-    var request = Self.request(7) { $0.pageSize = 3 }
+    var request = Self.request(7, size: 3)
     var pages: [[DocumentKey]] = []
     repeat {
       let page = try fixture.partitions(request)
@@ -56,7 +59,7 @@ import WireFormat
 
   @Test func tokenEndsWithItsHistory() throws {
     let fixture = try Self.fixture(retention: Retention(historySeconds: 300))
-    var request = Self.request(7) { $0.pageSize = 3 }
+    var request = Self.request(7, size: 3)
     request.pageToken = try fixture.partitions(request).nextPageToken
     fixture.time.advance(seconds: 1)
     try fixture.commit(.set("c/new"))
@@ -69,18 +72,18 @@ import WireFormat
 
   @Test func invalidRequestsAreRefused() throws {
     let fixture = try Self.fixture()
-    let token = try fixture.partitions(Self.request(7) { $0.pageSize = 3 }).nextPageToken
+    let token = try fixture.partitions(Self.request(7, size: 3)).nextPageToken
     let form = "A partition query must have one collection with all descendants, ordered by __name__ ascending; "
     let cases: [(PartitionQueryRequest, String)] = [
       (Self.request(0), "partition_count must be positive."), (Self.request(-1), "partition_count must be positive."),
-      (Self.request(3) { $0.pageSize = -1 }, "Page size must be nonnegative."),
-      (Self.request(3) { $0.pageToken = [0, 0, 0] }, "invalid page token"),
-      (Self.request(6) { $0.pageToken = token }, "invalid page token"),
-      (Self.request(3) { $0.query.includesDescendants = false }, form),
-      (Self.request(3) { $0.query.limit = 3 }, form), (Self.request(3) { $0.query.offset = 3 }, form),
-      (Self.request(3) { $0.query.orders = [Order(field("a"))] }, form),
+      (Self.request(3, size: -1), "Page size must be nonnegative."),
+      (Self.request(3, token: [0, 0, 0]), "invalid page token"),
+      (Self.request(6, token: token), "invalid page token"),
+      (Self.request(3, query: { $0.includesDescendants = false }), form),
+      (Self.request(3, query: { $0.limit = 3 }), form), (Self.request(3, query: { $0.offset = 3 }), form),
+      (Self.request(3, query: { $0.orders = [Order(field("a"))] }), form),
       (
-        Self.request(3) { $0.query.parent = document("p/x").path },
+        Self.request(3, query: { $0.parent = document("p/x").path }),
         "The parent of a partition query must be the root of the documents."
       ),
     ]

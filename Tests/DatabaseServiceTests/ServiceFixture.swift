@@ -39,8 +39,8 @@ struct ServiceFixture: Sendable {
     """
 
   let time = SteppedTime()
-  let rules = RulesRegistry()
   let databases: DatabaseRegistry
+  let rules = RulesRegistry()
   let service: FirestoreService
   let id: DatabaseID
 
@@ -49,8 +49,8 @@ struct ServiceFixture: Sendable {
   ///   - rules: the rules of all databases.
   ///   - indexObserver: called on the writer's thread while indexes are built.
   init(
-    rules text: String? = nil, mode: ServerMode = .emulator,
-    retention: Retention = Retention(), requiresIndexes: Bool = false,
+    rules text: String? = nil, mode: ServerMode = .emulator, retention: Retention = Retention(),
+    requiresIndexes: Bool = false,
     indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)? = nil
   ) throws {
     id = try #require(DatabaseID(project: "p"))
@@ -134,6 +134,13 @@ struct ServiceFixture: Sendable {
     while true {
       if let response = try cursor.slice() { return response }
     }
+  }
+
+  func clear(as caller: Caller = admin) throws {
+    let result: Result<Void, Status> = try wait { done in
+      try service.clear(id, as: service.administrator(caller), completion: done)
+    }
+    try result.get()
   }
 
   /// Removes history and log entries that are older than they are kept.

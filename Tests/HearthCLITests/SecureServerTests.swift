@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The verbs of the command line against a server with TLS.
-@Suite(.enabled(if: HearthBinary.isBuilt && TestAuthority.isAvailable, "no hearth binary, or openssl is not installed"))
+@Suite(.needs(.hearth), .needs(.tool(.openssl)))
 struct SecureServerTests {
   private static let project = ["--project", "demo"]
 

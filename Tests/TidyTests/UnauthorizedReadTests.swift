@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Code that reads documents without a grant does not compile. Each case is a small program that the compiler checks
@@ -96,7 +97,7 @@ import Testing
       error: "'Administrator' initializer is inaccessible due to 'fileprivate' protection level"),
   ]
 
-  @Test(.enabled("swiftc is not in PATH") { Compiler.path != nil }, arguments: cases)
+  @Test(.needs(.compiler), arguments: cases)
   func onlyAuthorizedReadsCompile(_ example: Case) throws {
     let (status, output) = try Compiler.check(example.code)
     guard let error = example.error else {

@@ -4,7 +4,7 @@ import Transport
 import WebClient
 
 /// Requests over TLS to Hearth's own HTTP server, and certificates that must be rejected.
-@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed")) struct TLSClientTests {
+@Suite(.needs(.tool(.openssl))) struct TLSClientTests {
   /// Responds with the HTTP version and the body of the request.
   private final class Echo: RequestHandler {
     func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {

@@ -34,6 +34,13 @@ package struct Requirement: Sendable {
     "Google's Python clients are not installed; run .ci/clients/install", mayBeMissing: true
   ) { PythonClients.interpreter != nil }
 
+  /// The compiler, for tests that check what does not compile.
+  package static let compiler = Requirement("swiftc is not in PATH") {
+    (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").contains {
+      access("\($0)/swiftc", X_OK) == 0
+    }
+  }
+
   /// The rights of root.
   package static let root = Requirement("only root can give files to another user", mayBeMissing: true) {
     geteuid() == 0

@@ -12,9 +12,6 @@ package struct TestAuthority {
 
   private static let openssl = "/usr/bin/openssl"
 
-  /// Whether `openssl` is installed.
-  package static var isAvailable: Bool { access(openssl, X_OK) == 0 }
-
   /// The certificate of the authority.
   package var file: String { "\(directory.path)/ca.pem" }
   private let directory: TemporaryDirectory

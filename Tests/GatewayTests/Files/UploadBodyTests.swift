@@ -115,10 +115,8 @@ import WireFormat
 
     /// Waits until the queue of the latest upload has done all its work so far.
     func settle() {
-      let done = DispatchSemaphore(value: 0)
       guard let queue = uploads.value.queue else { return }
-      queue.run { done.signal() }
-      done.wait()
+      wait { done in queue.run { done(()) } }
     }
 
     /// Forwards a body and counts its bytes.

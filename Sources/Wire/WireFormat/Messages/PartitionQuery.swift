@@ -6,7 +6,7 @@ package struct PartitionQueryRequest: DecodableMessage, Equatable, Sendable {
   /// The query whose results are divided: a collection group in name order.
   package var query: Query
   /// Whether the request has a query.
-  private var hasQuery = false
+  private var hasQuery = true
   /// The maximum number of cuts; must be positive.
   package var partitionCount: Int64 = 0
   /// The maximum number of cuts in one response; 0 for the default.
@@ -16,14 +16,14 @@ package struct PartitionQueryRequest: DecodableMessage, Equatable, Sendable {
   /// The state to read. It cannot be that of a transaction.
   package var consistency = ConsistencySelector.latest
 
-  /// Requests the first page of the partitions of a query.
-  package init(_ query: Query) {
-    self.query = query
-    hasQuery = true
-  }
+  /// Requests the cuts of a query's results.
+  package init(_ query: Query) { self.query = query }
 
   /// Creates a request whose query is decoded later.
-  package init(below parent: ResourcePath) { query = Query(parent: parent, collectionID: nil) }
+  package init(below parent: ResourcePath) {
+    query = Query(parent: parent, collectionID: nil)
+    hasQuery = false
+  }
 
   package mutating func decode(_ field: inout some MessageField) throws(WireError) {
     if field.matches(2, "structured_query") {
