@@ -62,7 +62,7 @@ final class TestServer: Sendable {
   }
 
   /// Waits until a handler begins to count, then gives the loops turns until the counter stops changing: the server
-  /// can do no more until its client reads.
+  /// waits until its client reads.
   func settle(_ counter: Observed<Int>) {
     _ = counter.wait { $0 > 0 }
     var (stable, last) = (0, -1)
