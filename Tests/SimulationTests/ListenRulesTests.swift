@@ -222,7 +222,7 @@ import Watch
   }
 
   private func beat() {
-    for hub in service.service.watchHubs.all { for _ in 0..<8 { hub.beat() } }
+    for hub in service.service.hubs.all { for _ in 0..<8 { hub.beat() } }
   }
 }
 

@@ -63,7 +63,7 @@ private struct ListenSimulation {
       case 13: try removeTarget()
       case 14: try breakOff()
       case 15: try burst()
-      case 16: for hub in service.service.watchHubs.all { hub.beat() }
+      case 16: for hub in service.service.hubs.all { hub.beat() }
       case 17:
         if random.chance(oneIn: 12) {
           story.append("clear")

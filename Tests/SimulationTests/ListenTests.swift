@@ -220,7 +220,7 @@ import Watch
     try client.add(2, Self.query())
     try client.settle()
     _ = client.takeEvents()
-    for hub in service.service.watchHubs.all { for _ in 0..<8 { hub.beat() } }
+    for hub in service.service.hubs.all { for _ in 0..<8 { hub.beat() } }
     service.settleWatchHubs()
     #expect(client.wakes.take())
     try expect("SNAPSHOT")
@@ -257,9 +257,9 @@ import Watch
     registry.maintain()
     #expect(registry.openDatabases.count == 1)
     try stream.receive(.add(ListenTarget(id: 2, Self.query())))
-    for hub in service.watchHubs.all { hub.settle() }
+    for hub in service.hubs.all { hub.settle() }
     stream.end()
-    #expect(service.watchHubs.all.isEmpty)
+    #expect(service.hubs.all.isEmpty)
   }
 
   @Test func projectionsLimitTheReportedFields() throws {

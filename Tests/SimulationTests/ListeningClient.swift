@@ -127,7 +127,7 @@ final class ListeningClient {
 
 extension SimulatedService {
   /// Waits until the watch hubs have processed all requests.
-  func settleWatchHubs() { for hub in service.watchHubs.all { hub.settle() } }
+  func settleWatchHubs() { for hub in service.hubs.all { hub.settle() } }
 
   /// Trims expired history and log entries.
   func trim() throws {

@@ -24,7 +24,7 @@ package final class FirestoreService: Sendable {
   /// Counters of requests and their results since the start.
   package var counters: ServiceCounters { evaluations.counters }
   /// The hubs of the databases that have listeners.
-  package let watchHubs = WatchHubRegistry()
+  let watchHubs = WatchHubRegistry()
 
   /// Creates a service. It wakes all listeners whenever rules change.
   package init(
@@ -129,6 +129,9 @@ package final class FirestoreService: Sendable {
 
   /// Returns the rules of the databases, to inspect or replace them.
   package func rules(as _: Administrator) -> RulesRegistry { rules }
+
+  /// The hubs of the databases that have listeners. A hub delivers documents without authorizing them.
+  package func watchHubs(as _: Administrator) -> WatchHubRegistry { watchHubs }
 
   /// Returns a database.
   /// - Throws: `NOT_FOUND` if the database is not served, ``StorageError`` if it cannot be opened.
