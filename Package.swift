@@ -96,10 +96,12 @@ let package = Package(
     library(
       "Watch",
       ["QueryEngine", "DocumentStore", "KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel"]),
+    library("Callers", in: "Services", ["RulesEngine"]),
     library(
       "DatabaseService", in: "Services",
       [
-        "RulesEngine", "Watch", "QueryEngine", "DocumentStore", "KeyEncoding", "Matching", "KeyValue", "FixtureTree",
+        "Callers", "RulesEngine", "Watch", "QueryEngine", "DocumentStore", "KeyEncoding", "Matching", "KeyValue",
+        "FixtureTree",
         "WireFormat",
         "DocumentModel",
       ]),
@@ -116,14 +118,16 @@ let package = Package(
       ["KeyValue", "WireFormat", "DocumentModel", "Basics", "CCrypto", "CSodium", "CXCrypt"]),
     library("IdentityService", in: "Services", ["Accounts", "WireFormat", "DocumentModel", "Basics"]),
     library("Files", in: "Services", ["KeyValue", "WireFormat", "DocumentModel", "Digests", "Basics"]),
-    library("FileService", in: "Services", ["Files", "DatabaseService", "RulesEngine", "WireFormat", "DocumentModel"]),
+    library(
+      "FileService", in: "Services",
+      ["Files", "DatabaseService", "Callers", "RulesEngine", "WireFormat", "DocumentModel"]),
 
     // HTTP and the APIs.
     library("WebClient", in: "HTTP", ["CCurl"]),
     library("Transport", in: "HTTP", ["Basics", "CUV", "CHTTPParser", "CNGHTTP2", "COpenSSL", "CZlib"]),
     library(
       "GatewayCore", in: "API",
-      ["Transport", "Accounts", "DatabaseService", "RulesEngine", "WireFormat", "DocumentModel", "Basics"]),
+      ["Transport", "Accounts", "DatabaseService", "Callers", "RulesEngine", "WireFormat", "DocumentModel", "Basics"]),
     library(
       "FirestoreAPI", in: "API",
       [
@@ -146,14 +150,14 @@ let package = Package(
       "Gateway", in: "API",
       [
         "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "GatewayCore", "Transport", "IdentityService",
-        "Accounts", "FileService", "DatabaseService", "DocumentModel",
+        "Accounts", "FileService", "DatabaseService", "Callers", "DocumentModel",
       ]),
     library(
       "HearthServer", in: "Server",
       [
         "Gateway", "GatewayCore", "OperationsAPI", "Transport", "IdentityService", "Accounts", "FileService", "Files",
-        "DatabaseService", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue", "FixtureTree", "WireFormat",
-        "DocumentModel",
+        "DatabaseService", "Callers", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue", "FixtureTree",
+        "WireFormat", "DocumentModel",
       ]),
 
     // For apps: a client without dependencies, and a server inside the process of a test.
@@ -173,7 +177,8 @@ let package = Package(
     program(
       "Benchmarks", in: "Tools",
       [
-        "CEpoll", "HearthServer", "Accounts", "Files", "DatabaseService", "Watch", "DocumentStore", "LMDBEngine",
+        "CEpoll", "HearthServer", "Accounts", "Files", "DatabaseService", "Callers", "Watch", "DocumentStore",
+        "LMDBEngine",
         "KeyValue",
         "RulesEngine", "WireFormat", "DocumentModel",
       ]),
@@ -207,8 +212,8 @@ let package = Package(
     tests(
       "DatabaseServiceTests",
       [
-        "DatabaseService", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel",
-        "TestSupport",
+        "DatabaseService", "Callers", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue", "WireFormat",
+        "DocumentModel", "TestSupport",
       ]),
     tests(
       "WatchTests",
@@ -225,7 +230,7 @@ let package = Package(
     tests(
       "FileServiceTests",
       [
-        "FileService", "Files", "DatabaseService", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue",
+        "FileService", "Files", "DatabaseService", "Callers", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue",
         "WireFormat", "DocumentModel", "TestSupport",
       ]),
     tests("FilesTests", ["Files", "Basics", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
@@ -239,7 +244,7 @@ let package = Package(
       "GatewayTests",
       [
         "HearthServer", "Gateway", "GatewayCore", "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI",
-        "Accounts", "FileService", "Files", "Transport", "DatabaseService", "Watch",
+        "Accounts", "FileService", "Files", "Transport", "DatabaseService", "Callers", "Watch",
         "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "Basics", "TestSupport",
       ]),
     tests(
@@ -247,7 +252,7 @@ let package = Package(
     tests(
       "SimulationTests",
       [
-        "DatabaseService", "RulesEngine", "Watch", "QueryEngine", "DocumentStore", "LMDBEngine", "KeyValue",
+        "DatabaseService", "Callers", "RulesEngine", "Watch", "QueryEngine", "DocumentStore", "LMDBEngine", "KeyValue",
         "WireFormat", "DocumentModel", "TestSupport",
       ]),
     tests("HearthServerTests", ["HearthServer", "DocumentModel", "TestSupport"]),

@@ -1,8 +1,8 @@
 import Accounts
 import DocumentModel
 import KeyValue
-import TestSupport
 import Testing
+import TestSupport
 
 /// ID tokens: their claims, their verification and their lifetime (auth-api.md, sections 6.1 and 8).
 @Suite struct IDTokenTests {

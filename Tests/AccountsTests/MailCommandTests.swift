@@ -1,7 +1,7 @@
 import Accounts
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 @Suite struct MailCommandTests {
   private static func code(_ kind: ActionCode.Kind) -> ActionCode {

@@ -1,8 +1,8 @@
 import Accounts
 import Glibc
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 @Suite struct PasswordTests {

@@ -1,7 +1,7 @@
 import Accounts
 import DocumentModel
-import TestSupport
 import Testing
+import TestSupport
 
 /// Service keys of programs with admin access: the tokens that they may sign, and which of them give admin access.
 @Suite struct ServiceKeyTests {

@@ -1,7 +1,7 @@
 import Accounts
 import DocumentModel
-import TestSupport
 import Testing
+import TestSupport
 
 /// Signing keys: created once, stored, and rotated in time for verifiers with caches.
 @Suite struct SigningKeyTests {

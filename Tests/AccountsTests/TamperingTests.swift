@@ -1,7 +1,7 @@
 import Accounts
 import DocumentModel
-import TestSupport
 import Testing
+import TestSupport
 
 /// Changed tokens and tokens signed without the key. The server rejects all of them.
 @Suite struct TamperingTests {

@@ -1,7 +1,7 @@
 import Accounts
 import DocumentModel
-import TestSupport
 import Testing
+import TestSupport
 
 /// Tokens of other identity providers, such as a Firebase project during a migration.
 @Suite struct TrustedIssuerTests {

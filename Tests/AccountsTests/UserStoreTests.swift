@@ -2,8 +2,8 @@ import Accounts
 import DocumentModel
 import KeyValue
 import LMDBEngine
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 @Suite struct UserStoreTests {

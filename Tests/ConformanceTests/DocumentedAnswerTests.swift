@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// Responses that the tests cannot compare with the emulator, because its texts differ, it is wrong, or it never
 /// responds. Hearth's responses are compared with the documentation of production.

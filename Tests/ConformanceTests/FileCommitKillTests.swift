@@ -1,8 +1,8 @@
 import Foundation
 import Glibc
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 /// Kills `hearth serve --data` while it receives files that are committed together with a document. A reader finds
 /// both or neither, before and after a kill.

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
-import TestSupport
 import Testing
+import TestSupport
 
 /// Kills `hearth serve --data` while it receives files. Every acknowledged file is complete afterwards, and no stray
 /// file remains.

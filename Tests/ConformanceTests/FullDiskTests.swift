@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
-import TestSupport
 import Testing
+import TestSupport
 
 /// A server whose disk of a few megabytes fills up: uploads fail with an error, stored files stay intact, and
 /// deleting files frees space.

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
-import TestSupport
 import Testing
+import TestSupport
 
 /// Kills `hearth serve --data` at random times. Every acknowledged commit is complete afterwards, and no commit is
 /// stored partially.

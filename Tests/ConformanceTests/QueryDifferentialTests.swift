@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// Hearth and the official emulator give the same results for random queries and aggregations.
 ///

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
-import TestSupport
 import Testing
+import TestSupport
 
 /// `hearth serve` as a process: exclusive use of a data directory, shutdown, and behavior without free space.
 @Suite(.needs(.hearth))

@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// Outcomes of conflicting transactions, tested on Hearth alone: the emulator locks and waits, while in Hearth one
 /// transaction wins at once.

@@ -1,8 +1,8 @@
 import DatabaseService
 import DocumentModel
 import DocumentStore
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 @Suite struct AggregationTests {

@@ -1,8 +1,9 @@
+import Callers
 import DatabaseService
 import DocumentModel
 import DocumentStore
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// Commit, and the methods that commit one document.

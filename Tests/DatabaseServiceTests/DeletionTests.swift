@@ -1,8 +1,9 @@
+import Callers
 import DatabaseService
 import DocumentModel
 import DocumentStore
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// Deleting a whole database, or a document or collection with its descendants.

@@ -1,9 +1,10 @@
+import Callers
 import DatabaseService
 import DocumentModel
 import DocumentStore
 import RulesEngine
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 @Suite struct GetDocumentTests {
@@ -122,7 +123,7 @@ import WireFormat
     // The other project still has no rules.
     let other = try #require(DatabaseID(project: "q"))
     let missing = fixture.failure {
-      try fixture.service.getDocument(document("c/x"), in: other, as: ServiceFixture.ann) { _ in }
+      try fixture.service.getDocument(document("c/x"), in: other, as: ServiceFixture.ann) { _, _ in }
     }
     #expect(missing?.code == .notFound)
   }
@@ -131,7 +132,7 @@ import WireFormat
     let fixture = try ServiceFixture()
     let other = try #require(DatabaseID(project: "other"))
     let status = fixture.failure {
-      try fixture.service.getDocument(document("c/x"), in: other, as: ServiceFixture.admin) { _ in }
+      try fixture.service.getDocument(document("c/x"), in: other, as: ServiceFixture.admin) { _, _ in }
     }
     #expect(status?.code == .notFound)
     #expect(status?.message.hasPrefix("The database (default) does not exist for project other.") == true)

@@ -1,8 +1,9 @@
+import Callers
 import DatabaseService
 import DocumentModel
 import DocumentStore
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// Declared indexes: their state, the queries that need them, and the suggested declarations.

@@ -1,11 +1,12 @@
+import Callers
 import DatabaseService
 import DocumentModel
 import DocumentStore
 import KeyValue
 import LMDBEngine
 import RulesEngine
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// A service with databases in memory, a clock that the test moves, and calls that wait for their results.
@@ -73,7 +74,9 @@ struct ServiceFixture: Sendable {
   func get(
     _ path: String, as caller: Caller = admin, _ consistency: ConsistencySelector = .latest
   ) throws -> StoredFields {
-    try service.getDocument(document(path), in: id, as: caller, consistency: consistency) { try StoredFields($0) }
+    try service.getDocument(document(path), in: id, as: caller, consistency: consistency) { stored, _ in
+      try StoredFields(stored)
+    }
   }
 
   @discardableResult

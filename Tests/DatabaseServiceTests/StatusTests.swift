@@ -1,10 +1,11 @@
+import Callers
 import DatabaseService
 import DocumentModel
 import DocumentStore
 import Glibc
 import KeyValue
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// The conversion of errors of all layers to the status that clients receive.
@@ -48,7 +49,7 @@ import WireFormat
       "The database other does not exist for project p. "
       + "In production hearth serves the (default) database of the project that --project names."
     #expect(throws: Status(.notFound, message)) {
-      try ServiceFixture().service.getDocument(document("c/x"), in: id, as: ServiceFixture.admin) { _ in }
+      try ServiceFixture().service.getDocument(document("c/x"), in: id, as: ServiceFixture.admin) { _, _ in }
     }
   }
 

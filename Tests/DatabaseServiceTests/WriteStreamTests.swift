@@ -1,9 +1,10 @@
+import Callers
 import DatabaseService
 import Dispatch
 import DocumentModel
 import DocumentStore
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// The Write stream without a connection: order, failures, limits.

@@ -1,6 +1,6 @@
 import DocumentModel
-import TestSupport
 import Testing
+import TestSupport
 
 @Suite struct MapValuePathTests {
   @Test func settingAtAPathKeepsOtherFields() throws {

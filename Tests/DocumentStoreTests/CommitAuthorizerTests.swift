@@ -1,8 +1,8 @@
 import DocumentModel
 import KeyValue
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 @testable import DocumentStore
 

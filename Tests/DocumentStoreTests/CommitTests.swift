@@ -4,8 +4,8 @@ import DocumentStore
 import KeyValue
 import LMDBEngine
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 @Suite struct CommitTests {

@@ -1,7 +1,7 @@
 import DocumentModel
 import Matching
-import TestSupport
 import Testing
+import TestSupport
 @testable import DocumentStore
 
 /// The two parts of a conflict check: on the committing thread, and on the writer's thread for later commits.

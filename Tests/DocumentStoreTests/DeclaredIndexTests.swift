@@ -2,8 +2,8 @@ import DocumentModel
 import KeyValue
 import LMDBEngine
 import Matching
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 @testable import DocumentStore
 

@@ -3,8 +3,8 @@ import DocumentStore
 import KeyEncoding
 import KeyValue
 import LMDBEngine
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// The states of a database at all its versions, as plain dictionaries.

@@ -1,8 +1,8 @@
 import DocumentModel
 import KeyEncoding
 import KeyValue
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 @testable import DocumentStore
 

@@ -1,8 +1,8 @@
 import DocumentModel
 import DocumentStore
 import KeyEncoding
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 @Suite struct IndexTests {

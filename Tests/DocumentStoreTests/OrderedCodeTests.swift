@@ -1,8 +1,8 @@
 import DocumentModel
 import DocumentStore
 import KeyEncoding
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8], isWhole: Bool) {

@@ -2,8 +2,8 @@ import DocumentModel
 import KeyValue
 import LMDBEngine
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 @testable import DocumentStore
 
 @Suite struct RegistryTests {

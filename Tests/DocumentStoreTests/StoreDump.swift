@@ -2,8 +2,8 @@ import DocumentModel
 import DocumentStore
 import KeyValue
 import Matching
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// All entries of a store.

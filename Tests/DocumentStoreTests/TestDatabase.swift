@@ -5,8 +5,8 @@ import KeyValue
 import LMDBEngine
 import Matching
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 @testable import DocumentStore
 

@@ -1,10 +1,10 @@
-import KeyEncoding
 import DocumentModel
 import DocumentStore
+import KeyEncoding
 import Matching
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 @Suite struct TransactionTests {

@@ -1,7 +1,7 @@
 import DocumentModel
 import DocumentStore
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// The effects of writes on a document: operations, masks, transforms.

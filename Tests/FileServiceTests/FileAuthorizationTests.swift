@@ -1,6 +1,7 @@
+import Callers
 import DatabaseService
-import FileService
 import Files
+import FileService
 import Testing
 
 /// Security rules of files, evaluated by the calls themselves.

@@ -1,8 +1,9 @@
+import Callers
 import DatabaseService
 import DocumentModel
 import DocumentStore
-import FileService
 import Files
+import FileService
 import Testing
 import WireFormat
 

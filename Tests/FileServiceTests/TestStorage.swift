@@ -1,15 +1,16 @@
+import Callers
 import DatabaseService
 import DocumentModel
 import DocumentStore
-import FileService
 import Files
+import FileService
 import Glibc
 import KeyValue
 import LMDBEngine
 import RulesEngine
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 /// A storage service in memory, with rules and a clock that a test controls, and without HTTP.
 final class TestStorage {

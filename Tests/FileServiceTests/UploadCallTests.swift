@@ -1,10 +1,11 @@
+import Callers
 import DatabaseService
-import FileService
 import Files
+import FileService
 import RulesEngine
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// Resumable uploads, without HTTP.

@@ -3,8 +3,8 @@ import Files
 import Foundation
 import Glibc
 import KeyValue
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// A full or failing disk: no operation has a partial effect, space is released, and the store continues to work.

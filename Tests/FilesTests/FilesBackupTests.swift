@@ -3,8 +3,8 @@ import Glibc
 import KeyValue
 import LMDBEngine
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import Files
 

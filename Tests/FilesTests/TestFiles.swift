@@ -4,8 +4,8 @@ import Glibc
 import KeyValue
 import LMDBEngine
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 /// A file store in a temporary directory that a test can close and open again.
 final class TestFiles {

@@ -1,7 +1,7 @@
 import DocumentModel
 import FixtureTree
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 @Suite struct FixtureTreeWriterTests {

@@ -1,7 +1,7 @@
 import DocumentModel
 import FixtureTree
-import TestSupport
 import Testing
+import TestSupport
 
 /// Tests the configuration that index files declare, and the errors for mistakes in them.
 @Suite struct IndexFileTests {

@@ -2,8 +2,8 @@ import Accounts
 import DocumentStore
 import Foundation
 import HearthServer
-import TestSupport
 import Testing
+import TestSupport
 
 /// Accounts in production mode under attack: old tokens, codes that outlive their purpose, and sessions that must
 /// end.

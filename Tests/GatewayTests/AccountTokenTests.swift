@@ -4,8 +4,8 @@ import DocumentStore
 import Foundation
 import HearthServer
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 /// Production mode: the credentials that the server accepts over REST and gRPC, and how they end (auth-api.md,
 /// section 8).

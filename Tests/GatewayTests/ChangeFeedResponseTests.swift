@@ -1,8 +1,8 @@
 import DatabaseService
 import DocumentModel
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 @testable import FirestoreAPI

@@ -1,7 +1,7 @@
 import Foundation
 import HearthServer
-import TestSupport
 import Testing
+import TestSupport
 
 /// The caller of a request: the `authorization` header in both modes (rules-language.md, section 16).
 @Suite struct CredentialTests {

@@ -1,5 +1,5 @@
-import TestSupport
 import Testing
+import TestSupport
 
 /// A client of one feed that reads events as they arrive. Use it on one thread; every wait has a timeout.
 final class FeedConnection {

@@ -1,9 +1,10 @@
+import Callers
 import DatabaseService
 import DocumentModel
 import Foundation
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 @testable import FirestoreAPI

@@ -1,5 +1,5 @@
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// An HTTP/2 connection to a test's server that makes gRPC calls.

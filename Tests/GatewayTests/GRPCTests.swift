@@ -1,7 +1,7 @@
 import Foundation
 import HearthServer
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 @testable import FirestoreAPI

@@ -2,8 +2,8 @@ import Dispatch
 import Foundation
 import HearthServer
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 /// Features of the HTTP layer: entity tags, compression, CORS, size limits, many connections.
 @Suite struct HTTPTests {

@@ -2,8 +2,8 @@ import Accounts
 import Foundation
 import HearthServer
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// The Identity Toolkit API over HTTP: requests and responses as clients see them.

@@ -1,8 +1,8 @@
 import Foundation
 import Glibc
 import HearthServer
-import TestSupport
 import Testing
+import TestSupport
 
 /// Requests of operators: health, readiness and metrics.
 @Suite struct OperationsTests {

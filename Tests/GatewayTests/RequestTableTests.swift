@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// Sequences of requests, each with its status and response. `N` means the documents root.
 @Suite struct RequestTableTests {

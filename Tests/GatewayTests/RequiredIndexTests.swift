@@ -3,8 +3,8 @@ import DocumentModel
 import DocumentStore
 import Foundation
 import HearthServer
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// Queries without an index are rejected as in production if indexes are required, and the server suggests an index

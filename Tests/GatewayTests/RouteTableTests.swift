@@ -1,10 +1,8 @@
 import Foundation
 import GatewayCore
 import HearthServer
-import TestSupport
 import Testing
-
-@testable import Gateway
+import TestSupport
 
 /// The route table: each row is on its page, and no row lets a stranger read or change anything.
 @Suite struct RouteTableTests {
@@ -12,13 +10,18 @@ import Testing
     let path = "\(GuidePage.root)/docs/reference/routes.md"
     let environment = ProcessInfo.processInfo.environment
     if environment["REFERENCE_PAGES"] == "write", environment["CI"] == nil {
-      try Self.page.write(toFile: path, atomically: true, encoding: .utf8)
+      try Self.page().write(toFile: path, atomically: true, encoding: .utf8)
     }
     let page = try String(contentsOfFile: path, encoding: .utf8)
-    #expect(page == Self.page, "docs/reference/routes.md is stale; `make reference` rewrites it")
+    #expect(try page == Self.page(), "docs/reference/routes.md is stale; `make reference` rewrites it")
   }
 
-  private static var page: String {
+  /// The routes of a server with all APIs, in order.
+  private static func routes() throws -> [any Endpoint] {
+    try TestServer().server.endpoints
+  }
+
+  private static func page() throws -> String {
     var text = """
       # Routes
 
@@ -37,13 +40,13 @@ import Testing
 
       """
     var api = ""
-    for row in HTTPGateway.rows {
-      if row.api != api {
-        api = row.api
+    for route in try routes() {
+      if route.api != api {
+        api = route.api
         text += "\n## \(api)\n\n| methods | path | access | kind in metrics |\n| --- | --- | --- | --- |\n"
       }
-      for path in row.paths {
-        text += "| \(row.methods.text) | `\(path)` | \(row.access.rawValue) | \(row.kind.label) |\n"
+      for path in route.paths.map(\.text) {
+        text += "| \(route.methods.text) | `\(path)` | \(route.access.rawValue) | \(route.kind.label) |\n"
       }
     }
     return text
@@ -62,9 +65,10 @@ import Testing
 
   @Test func everyRouteRefusesAStranger() throws {
     let server = try TestServer(.production)
-    for row in HTTPGateway.rows where row.access != .everyone && row.kind != .grpc {
-      for method in Self.methods(row) {
-        for pattern in row.paths {
+    let routes = server.server.endpoints
+    for route in routes where route.access != .everyone && route.kind != .grpc {
+      for method in Self.methods(route) {
+        for pattern in route.paths.map(\.text) {
           let path = Self.path(pattern)
           let query = path.contains("Listen/channel") || path.contains("Write/channel") ? "?VER=8&CVER=22" : "?key=k"
           let response = try server.request(method, path + query, method == "GET" || method == "HEAD" ? nil : "{}")
@@ -72,13 +76,14 @@ import Testing
             Issue.record("\(method) \(path) answered a stranger with \(response.status): \(response.text.prefix(200))")
           }
           // A 404 is the response to an unknown verb.
-          if row.access != .caller { #expect([401, 403, 404].contains(response.status), "\(method) \(path)") }
+          if route.access != .caller { #expect([401, 403, 404].contains(response.status), "\(method) \(path)") }
         }
       }
     }
     let connection = try GRPCConnection(port: server.port)
-    for row in HTTPGateway.rows where row.access != .everyone && row.kind == .grpc {
-      for path in row.paths where !path.hasSuffix("/Listen") && !path.hasSuffix("/Write") && !path.contains("Health") {
+    for route in routes where route.access != .everyone && route.kind == .grpc {
+      for path in route.paths.map(\.text)
+      where !path.hasSuffix("/Listen") && !path.hasSuffix("/Write") && !path.contains("Health") {
         let response = try connection.call(path: path, body: GRPCConnection.framed([]))
         #expect(response.messages.isEmpty && response.status != 0 && response.status != nil, "\(path)")
       }
@@ -91,8 +96,9 @@ import Testing
     return open.contains { pattern.hasSuffix($0.key) }
   }
 
-  private static func methods(_ row: RouteRow) -> [String] {
-    row.methods == .all ? ["GET", "POST", "PUT", "PATCH", "DELETE"] : row.methods.text.components(separatedBy: ", ")
+  private static func methods(_ route: any Endpoint) -> [String] {
+    route.methods == .all
+      ? ["GET", "POST", "PUT", "PATCH", "DELETE"] : route.methods.text.components(separatedBy: ", ")
   }
 
   /// A path that a pattern matches.

@@ -1,7 +1,7 @@
 import Foundation
 import HearthServer
-import TestSupport
 import Testing
+import TestSupport
 
 /// Reports of the rules that requests evaluated (rules-language.md, section 17.1).
 @Suite struct RuleCoverageTests {

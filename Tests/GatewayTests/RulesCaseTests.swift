@@ -4,8 +4,8 @@ import DocumentStore
 import FixtureTree
 import Foundation
 import HearthServer
-import TestSupport
 import Testing
+import TestSupport
 
 /// The cases of `rules/*.tests.json` for documents, sent to the server over HTTP. The official emulator decided each
 /// one the same way.

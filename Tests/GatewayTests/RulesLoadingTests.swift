@@ -1,8 +1,8 @@
 import Foundation
 import HearthServer
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 /// The rules of each database: files, reloading, and uploads.
 @Suite struct RulesLoadingTests {

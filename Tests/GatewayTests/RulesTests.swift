@@ -3,8 +3,8 @@ import DocumentModel
 import DocumentStore
 import Foundation
 import HearthServer
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// The decision of rules for each call, over REST and gRPC, for two users, an unauthenticated caller, and an

@@ -1,7 +1,7 @@
 import Foundation
 import HearthServer
-import TestSupport
 import Testing
+import TestSupport
 
 /// A server in this process on a free port, and the requests that a test sends to it.
 final class TestServer: Sendable {

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
-import TestSupport
 import Testing
+import TestSupport
 
 /// `hearth backup`, `hearth check` and `hearth stats` with files, run as commands.
 @Suite(.needs(.hearth)) struct BackupFilesTests {

@@ -1,8 +1,8 @@
 import Foundation
 import KeyValue
 import LMDBEngine
-import TestSupport
 import Testing
+import TestSupport
 
 /// `hearth check` finds damage, even damage that crashes the process that reads it.
 @Suite(.needs(.hearth)) struct DamageTests {

@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// Verbs that use a data directory without a server, run as commands.
 @Suite(.needs(.hearth)) struct DirectoryTests {

@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// The commands of README.md and of the pages in docs/, run as a reader would type them.
 @Suite(.needs(.hearth))

@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// `hearth exec -- COMMAND`, run as a command.
 @Suite(.needs(.hearth)) struct ExecTests {

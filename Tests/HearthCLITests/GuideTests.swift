@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// The guides, each from an empty folder to a working backend: every command runs as a reader would type it.
 @Suite(.needs(.hearth))

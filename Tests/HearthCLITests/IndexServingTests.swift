@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// A server with an index file, run as a command.
 @Suite(.needs(.hearth)) struct IndexServingTests {

@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// `hearth keys` and `hearth token`, with a data directory, and while a server uses it.
 @Suite(.needs(.hearth)) struct KeysTests {

@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// The log and the address for operators of the program.
 @Suite(.needs(.hearth)) struct LogServingTests {

@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// `hearth query` and `hearth indexes` against a running server.
 @Suite(.needs(.hearth)) struct QueryTests {

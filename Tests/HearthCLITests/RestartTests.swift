@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
-import TestSupport
 import Testing
+import TestSupport
 
 /// Restarts under a substitute for systemd, which owns the socket and receives the states.
 @Suite(.needs(.hearth)) struct RestartTests {

@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// `hearth rules check`, `test` and `explain`, run as commands.
 @Suite(.needs(.hearth)) struct RulesTests {

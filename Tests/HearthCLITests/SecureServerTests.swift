@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// The verbs of the command line against a server with TLS.
 @Suite(.needs(.hearth), .needs(.tool(.openssl)))

@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// Names and values of other users do not control the terminal that shows them.
 @Suite(.needs(.hearth)) struct TerminalNamesTests {

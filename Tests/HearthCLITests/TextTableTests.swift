@@ -1,7 +1,7 @@
 import DocumentModel
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import HearthCLI
 

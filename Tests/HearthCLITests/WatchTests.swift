@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// `hearth watch` and `hearth listeners` against a running server.
 @Suite(.needs(.hearth)) struct WatchTests {

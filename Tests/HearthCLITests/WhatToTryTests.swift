@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// The commands that `make serve` prints work as printed.
 @Suite(.needs(.hearth)) struct WhatToTryTests {

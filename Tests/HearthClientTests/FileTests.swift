@@ -1,8 +1,8 @@
 import Foundation
 import HearthClient
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 /// Uploads, downloads and metadata of files.
 @Suite struct FileTests {

@@ -1,7 +1,7 @@
 import Glibc
 import HearthServer
-import TestSupport
 import Testing
+import TestSupport
 
 /// Streaming responses of test servers, and the release of their resources.
 @Suite struct TestServerStreamTests {

@@ -1,8 +1,8 @@
-import DocumentModel
 import Accounts
+import DocumentModel
 import IdentityService
-import TestSupport
 import Testing
+import TestSupport
 
 /// Codes that are mailed: which are made, how many, what they permit, and that they work once.
 @Suite struct MailedCodeTests {

@@ -1,8 +1,8 @@
-import DocumentModel
 import Accounts
+import DocumentModel
 import IdentityService
-import TestSupport
 import Testing
+import TestSupport
 
 /// Sign-in with a password: what failures reveal, how many are allowed, and how hashes are renewed.
 @Suite struct PasswordSignInTests {

@@ -2,8 +2,8 @@ import Accounts
 import Dispatch
 import DocumentModel
 import IdentityService
-import TestSupport
 import Testing
+import TestSupport
 
 /// The rights of end users, administrators and test suites, and the limits of their requests.
 @Suite struct RightsTests {

@@ -2,8 +2,8 @@ import Foundation
 import KeyValue
 import LMDBEngine
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @Suite struct ConcurrencyTests {
   /// Runs `body` on `count` new threads and waits for all of them.

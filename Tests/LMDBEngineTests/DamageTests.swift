@@ -1,8 +1,8 @@
 import Foundation
 import KeyValue
 import LMDBEngine
-import TestSupport
 import Testing
+import TestSupport
 
 /// Damaged files cause the right error and never a crash. Tests that could crash run in a child process.
 @Suite struct DamageTests {

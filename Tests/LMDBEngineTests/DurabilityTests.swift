@@ -1,8 +1,8 @@
 import Foundation
 import KeyValue
 import LMDBEngine
-import TestSupport
 import Testing
+import TestSupport
 
 @Suite struct DurabilityTests {
   private static let entries = [

@@ -1,8 +1,8 @@
 import Foundation
 import KeyValue
 import LMDBEngine
-import TestSupport
 import Testing
+import TestSupport
 
 /// Full disks, and callers that break the contract. Each test runs in a child process.
 @Suite struct FailureTests {

@@ -1,6 +1,6 @@
 import KeyValue
-import TestSupport
 import Testing
+import TestSupport
 
 /// The contract that every storage engine must meet. Each case gets an empty store.
 enum KeyValueContract {

@@ -1,7 +1,7 @@
 import KeyValue
 import LMDBEngine
-import TestSupport
 import Testing
+import TestSupport
 
 /// Runs the contract suite on LMDB on disk and in memory.
 @Suite struct LMDBContractTests {

@@ -1,7 +1,7 @@
 import KeyValue
 import LMDBEngine
-import TestSupport
 import Testing
+import TestSupport
 
 /// Compares random operations with a sorted array. Keys share prefixes across the offsets at which long keys are split.
 @Suite struct ModelTests {

@@ -1,7 +1,7 @@
 import DocumentModel
 import Matching
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 @Suite struct DocumentMatcherTests {

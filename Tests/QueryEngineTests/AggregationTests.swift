@@ -1,6 +1,6 @@
 import DocumentModel
-import TestSupport
 import Testing
+import TestSupport
 
 /// Aggregations follow firestore-api.md, section 5.1.
 @Suite struct AggregationTests {

@@ -1,8 +1,8 @@
 import DocumentModel
 import DocumentStore
 import QueryEngine
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// Queries with declared indexes: their plans, and that indexes never change their results.

@@ -1,8 +1,8 @@
 import DocumentModel
 import DocumentStore
 import QueryEngine
-import TestSupport
 import Testing
+import TestSupport
 
 /// The indexes that production requires for a query, and the declared indexes that satisfy it.
 @Suite struct IndexNeedsTests {

@@ -1,7 +1,7 @@
 import DocumentModel
 import DocumentStore
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 @testable import QueryEngine
 

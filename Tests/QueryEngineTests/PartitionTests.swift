@@ -1,7 +1,7 @@
 import DocumentModel
 import DocumentStore
-import TestSupport
 import Testing
+import TestSupport
 @testable import QueryEngine
 
 /// Cuts divide a collection group into disjoint parts that cover it.

@@ -1,7 +1,7 @@
 import DocumentModel
 import QueryEngine
-import TestSupport
 import Testing
+import TestSupport
 
 /// The plans of queries, in text form.
 @Suite struct PlanTests {

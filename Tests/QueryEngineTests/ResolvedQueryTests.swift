@@ -1,7 +1,7 @@
 import DocumentModel
 import QueryEngine
-import TestSupport
 import Testing
+import TestSupport
 
 /// The completion of queries, and the errors of invalid ones.
 @Suite struct ResolvedQueryTests {

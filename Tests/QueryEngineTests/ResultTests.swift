@@ -1,8 +1,8 @@
 import DocumentModel
 import DocumentStore
 import QueryEngine
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// A query has the same results with every plan.

@@ -1,7 +1,7 @@
 import DocumentModel
 import QueryEngine
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// A query has the same results by entries or by names, in one slice or in many, and regardless of commits between

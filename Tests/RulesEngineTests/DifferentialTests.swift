@@ -1,8 +1,8 @@
 import DocumentModel
 import Foundation
 import RulesEngine
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// Compares random expressions and queries with the official emulator, if it is installed.

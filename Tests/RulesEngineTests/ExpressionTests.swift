@@ -1,8 +1,8 @@
 import DocumentModel
 import Foundation
 import RulesEngine
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// An expression and the emulator's result.

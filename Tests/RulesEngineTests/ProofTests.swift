@@ -2,8 +2,8 @@ import DocumentModel
 import Foundation
 import Matching
 import RulesEngine
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// Authorization of queries by their conditions (rules-language.md, section 14).

@@ -1,10 +1,11 @@
+import Callers
 import DatabaseService
 import DocumentModel
 import DocumentStore
 import RulesEngine
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 import Watch
 
 /// Security rules on listeners, from the first state to the last: a target must end, or drop documents, as soon as

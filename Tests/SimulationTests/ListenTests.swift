@@ -1,10 +1,11 @@
+import Callers
 import DatabaseService
 import DocumentModel
 import DocumentStore
 import KeyValue
 import LMDBEngine
-import TestSupport
 import Testing
+import TestSupport
 import Watch
 
 /// The events of a Listen stream, one by one.

@@ -1,8 +1,9 @@
+import Callers
 import DatabaseService
 import DocumentModel
 import DocumentStore
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// The changes that conflict with a query of a transaction: those that change its result, and no others.

@@ -1,3 +1,4 @@
+import Callers
 import DatabaseService
 import Dispatch
 import DocumentModel
@@ -5,8 +6,8 @@ import DocumentStore
 import Foundation
 import QueryEngine
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// Transactions with random queries and writes. Every committed transaction must be as if it had run alone at its

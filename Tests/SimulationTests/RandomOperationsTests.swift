@@ -1,3 +1,4 @@
+import Callers
 import DatabaseService
 import Dispatch
 import DocumentModel
@@ -6,8 +7,8 @@ import Foundation
 import KeyValue
 import LMDBEngine
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// Runs random operations on the service and on its twin, and compares them step by step.
@@ -367,7 +368,9 @@ private struct Simulation {
   private func compare(_ key: DocumentKey, _ consistency: ConsistencySelector, at version: Int64) throws {
     let expected = twin.document(key, at: version)
     do {
-      let found = try service.getDocument(key, in: id, as: .admin, consistency: consistency) { try Self.stored($0) }
+      let found = try service.getDocument(key, in: id, as: .admin, consistency: consistency) { document, _ in
+        try Self.stored(document)
+      }
       guard found == expected else { throw Difference("\(found), expected \(String(describing: expected))") }
     } catch let status as Status {
       guard status.code == .notFound, expected == nil else {

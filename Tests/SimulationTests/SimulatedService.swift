@@ -1,3 +1,4 @@
+import Callers
 import DatabaseService
 import DocumentModel
 import DocumentStore
@@ -75,7 +76,9 @@ struct SimulatedService: Sendable {
   /// Returns the update time of a document, or 0 if it does not exist.
   func updateTime(of key: DocumentKey, _ consistency: ConsistencySelector) throws -> Int64 {
     do {
-      return try service.getDocument(key, in: id, as: .admin, consistency: consistency) { $0.updateVersion }
+      return try service.getDocument(key, in: id, as: .admin, consistency: consistency) { document, _ in
+        document.updateVersion
+      }
     } catch let status as Status where status.code == .notFound { return 0 }
   }
 }

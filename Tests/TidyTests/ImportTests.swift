@@ -12,7 +12,7 @@ import Testing
     ["DocumentModel", "KeyValue", "Transport", "WebClient"],
     ["LMDBEngine", "WireFormat"],
     ["Accounts", "Files", "FixtureTree", "HearthClient", "KeyEncoding", "RulesEngine"],
-    ["IdentityService", "Matching"],
+    ["Callers", "IdentityService", "Matching"],
     ["DocumentStore", "RulesTesting"],
     ["QueryEngine"],
     ["Watch"],
@@ -35,6 +35,8 @@ import Testing
     // Handlers of the API read documents only through the service, which authorizes each read.
     "DocumentStore": ["QueryEngine", "Watch", "DatabaseService", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers"],
     "QueryEngine": ["Watch", "DatabaseService"],
+    // Handlers receive their caller from authentication and cannot create one.
+    "Callers": ["DatabaseService", "FileService", "GatewayCore", "Gateway", "HearthServer", "Benchmarks"],
     "KeyValue": [
       "LMDBEngine", "DocumentStore", "QueryEngine", "Watch", "DatabaseService", "Accounts", "Files", "HearthServer",
       "HearthCLI", "Benchmarks",

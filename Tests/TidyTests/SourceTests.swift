@@ -195,6 +195,8 @@ import Testing
       for line in file.code {
         let declaration =
           /^(?:@\w+(?:\([^)]*\))? +)*(?:(?:public|package|final|indirect) +)*(?:struct|class|enum|protocol|actor|typealias) +(\w+)/
+        // `typealias X = Module.X` is another name for one type.
+        if line.contains(/typealias (\w+) = \w+\.\1$/) { continue }
         if let match = line.firstMatch(of: declaration) { homes[match.output.1, default: []].insert(file.target) }
       }
     }

@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// Code that reads documents without a grant does not compile. Each case is a small program that the compiler checks
 /// against the built modules.
@@ -18,6 +18,7 @@ import Testing
         code: """
           import DatabaseService
           import DocumentModel
+          import RulesEngine
 
           func read(_ service: FirestoreService, _ caller: Caller, _ id: DatabaseID, _ key: DocumentKey) throws {
             \(body)
@@ -45,10 +46,27 @@ import Testing
   }
 
   static let cases: [Case] = [
-    .handler("a get for a caller", "try service.getDocument(key, in: id, as: caller) { print($0.fields.count) }"),
     .handler(
-      "a get without a caller", "try service.getDocument(key, in: id) { print($0.fields.count) }",
-      error: "cannot convert value of type 'DatabaseID' to expected argument type 'DatabaseAccess'"),
+      "a get for a caller",
+      "try service.getDocument(key, in: id, as: caller) { document, _ in print(document.fields.count) }"),
+    .handler(
+      "a get without a caller",
+      "try service.getDocument(key, in: id) { document, _ in print(document.fields.count) }",
+      error: "missing argument for parameter 'as' in call"),
+    .handler(
+      "a get as an invented administrator",
+      "try service.getDocument(key, in: id, as: .administrator(revocationCheck: nil)) { _, _ in }",
+      error: "enum case 'administrator(revocationCheck:)' is not available due to missing import"),
+    .handler(
+      "a get as the server itself", "try service.getDocument(key, in: id, as: .admin) { _, _ in }",
+      error: "static property 'admin' is not available due to missing import"),
+    .handler(
+      "a get as an invented user",
+      "try service.getDocument(key, in: id, as: .user(RulesAuth(uid: \"ann\", claims: MapValue([])))) { _, _ in }",
+      error: "enum case 'user' is not available due to missing import"),
+    .handler(
+      "the hubs of the listeners", "print(service.watchHubs(as: caller))",
+      error: "cannot convert value of type 'Caller' to expected argument type 'Administrator'"),
     .handler(
       "the databases of the service", "print(try service.databases.database(id) as Any)",
       error: "'databases' is inaccessible due to 'private' protection level"),
@@ -105,7 +123,7 @@ import Testing
       return
     }
     let found = output.firstMatch(of: /error: [^\n]*/).map { String($0.output) } ?? "no error"
-    print("\(example.testDescription): \(found)")
+    print("\(example.testDescription) does not compile, \(found)")
     #expect(status != 0 && output.contains("error: \(error)"), "\(output)")
   }
 }

@@ -1,5 +1,5 @@
-import TestSupport
 import Testing
+import TestSupport
 
 /// An HTTP/2 client that sends exactly the frames of a test, valid or not.
 final class HTTP2Client {

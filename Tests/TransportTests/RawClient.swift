@@ -1,5 +1,5 @@
-import TestSupport
 import Testing
+import TestSupport
 
 /// A client with a blocking socket that sends raw bytes and parses responses in the simplest way.
 final class RawClient {

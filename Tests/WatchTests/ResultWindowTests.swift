@@ -1,6 +1,6 @@
 import DocumentModel
-import TestSupport
 import Testing
+import TestSupport
 @testable import Watch
 
 /// The window of a limited query's results, and resume tokens.

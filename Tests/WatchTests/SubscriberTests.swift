@@ -1,7 +1,7 @@
 import DocumentModel
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 @testable import Watch
 
 /// The mailbox between a hub and a listener.

@@ -1,6 +1,6 @@
 import DocumentModel
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 @Suite struct EncodedVectorTests {

@@ -1,6 +1,6 @@
 import DocumentModel
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import WireFormat
 

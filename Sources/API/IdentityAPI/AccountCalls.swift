@@ -50,7 +50,7 @@ extension IdentityCall {
     if let session = response.session { json.members(session) }
   }
 
-  /// The fields that only administrators may change, or `nil` if the request has none of them.
+  /// The fields that only administrators may change, or `nil` if the request contains none.
   private static func administration(_ fields: IdentityRequest) -> AccountsService.Update.Administration? {
     let names: [StaticString] = [
       "customAttributes", "disableUser", "emailVerified", "validSince", "phoneNumber", "createdAt", "lastLoginAt",

@@ -32,7 +32,7 @@ package final class IdentityHandler: API {
   /// - Throws: `AccountError` if the caller may not make the request at all, or `Status` if the query is malformed.
   package func authenticate(_ request: borrowing HTTPRequest, _ access: RouteAccess) throws -> Caller {
     let parameters = try QueryParameters(request.target.pathAndQuery.query)
-    var caller = Caller.user(nil)
+    var caller = Caller.unauthenticated
     if let header = request.header("authorization"), Authenticator.isBearer(header) {
       do throws(Status) { caller = try authenticator.caller(of: request) } catch {
         throw AccountError(.unauthenticated, error.message)

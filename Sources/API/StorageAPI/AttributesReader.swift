@@ -1,5 +1,5 @@
-import FileService
 import Files
+import FileService
 import WireFormat
 
 /// An object's metadata as a client sends it in JSON, for a new object or as changes to an existing one.

@@ -1,5 +1,5 @@
-import GatewayCore
 import Files
+import GatewayCore
 import WireFormat
 
 /// A bucket's metadata as a client sends it in JSON, for a new bucket or as changes to an existing one.

@@ -1,6 +1,6 @@
 package import DatabaseService
-import FileService
 import Files
+import FileService
 package import GatewayCore
 package import Transport
 
@@ -89,16 +89,14 @@ package final class CloudStorageAPI: API {
   ///   store cannot be opened.
   package func authenticate(_ request: borrowing HTTPRequest, _ access: RouteAccess) throws -> Caller {
     let parameters = try StorageContext.parameters(of: request)
-    var caller = try authenticator.caller(of: request)
+    let caller =
+      access == .caller ? try authenticator.caller(of: request) : try authenticator.serviceAccount(of: request)
     if !caller.isAdmin {
-      if request.header("authorization") != nil {
+      guard request.header("authorization") == nil else {
         throw StorageErrorResponse(status: 403, message: "Missing admin credentials.", reason: "authError")
       }
-      if access != .caller {
-        guard context.trustsMissingCredentials else {
-          throw StorageErrorResponse(status: 401, message: "Login Required.", reason: "authError")
-        }
-        caller = .admin
+      guard access == .caller else {
+        throw StorageErrorResponse(status: 401, message: "Login Required.", reason: "authError")
       }
     }
     try Self.requireNoKeys(parameters, request)

@@ -1,7 +1,7 @@
 import DatabaseService
 import DocumentModel
-import FileService
 import Files
+import FileService
 import GatewayCore
 import Transport
 import WireFormat

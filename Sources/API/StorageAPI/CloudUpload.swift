@@ -1,5 +1,5 @@
-import GatewayCore
 import Files
+import GatewayCore
 import Transport
 
 /// Uploads in one request: `uploadType=media` and `uploadType=multipart`.

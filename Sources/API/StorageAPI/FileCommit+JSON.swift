@@ -1,6 +1,6 @@
 import DatabaseService
-import FileService
 import Files
+import FileService
 import WireFormat
 
 /// The JSON form: the body of a Commit request, in the member `commit` of the file's metadata.

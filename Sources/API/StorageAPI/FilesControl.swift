@@ -1,8 +1,8 @@
 import DatabaseService
-import FileService
 import Files
-import RulesEngine
+import FileService
 import GatewayCore
+import RulesEngine
 import Transport
 import WireFormat
 

@@ -1,6 +1,6 @@
 import DatabaseService
-import FileService
 import Files
+import FileService
 import GatewayCore
 import Transport
 

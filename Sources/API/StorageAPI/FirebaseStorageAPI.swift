@@ -1,6 +1,6 @@
 package import DatabaseService
-import FileService
 import Files
+import FileService
 package import GatewayCore
 package import Transport
 

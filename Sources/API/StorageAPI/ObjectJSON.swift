@@ -1,6 +1,6 @@
 import DocumentModel
-import FileService
 import Files
+import FileService
 import WireFormat
 
 /// The metadata of objects and buckets (storage-api.md, section 2). Both APIs have the same members for the most part,

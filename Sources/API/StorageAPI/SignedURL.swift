@@ -1,8 +1,8 @@
-import GatewayCore
 import Accounts
 import Basics
 import DocumentModel
 import Files
+import GatewayCore
 import Transport
 import WireFormat
 
@@ -62,12 +62,8 @@ struct SignedURL {
   ///
   /// - Throws: ``FilesError/denied(_:)`` if no key signed the request; ``FilesError/invalid(_:)`` if the signature
   ///   is malformed, expired or not valid yet.
-  func check(_ keys: ServiceKeys, nowSeconds: Int64) throws(FilesError) {
-    if Self.isVersion4(parameters) {
-      try checkVersion4(keys, nowSeconds)
-    } else {
-      try checkVersion2(keys, nowSeconds)
-    }
+  func check(_ keys: ServiceKeys, nowSeconds: Int64) throws(FilesError) -> ServiceKeySignature {
+    Self.isVersion4(parameters) ? try checkVersion4(keys, nowSeconds) : try checkVersion2(keys, nowSeconds)
   }
 
   /// The parameters that the server may use. Version 4 signs all of them. Version 2 signs none, so any holder of
@@ -81,7 +77,7 @@ struct SignedURL {
 
   // MARK: - Version 4
 
-  private func checkVersion4(_ keys: ServiceKeys, _ nowSeconds: Int64) throws(FilesError) {
+  private func checkVersion4(_ keys: ServiceKeys, _ nowSeconds: Int64) throws(FilesError) -> ServiceKeySignature {
     guard parameters.value("X-Goog-Algorithm") == "GOOG4-RSA-SHA256" else {
       throw .invalid("X-Goog-Algorithm of a signed URL must be GOOG4-RSA-SHA256.")
     }
@@ -106,7 +102,7 @@ struct SignedURL {
     let digest = Hexadecimal.text(RandomBytes.sha256(request.utf8))
     let text = "GOOG4-RSA-SHA256\n\(date)\n\(credential[1])\n\(digest)"
     let signature = Hexadecimal.bytes((parameters.value("X-Goog-Signature") ?? "").lowercased()) ?? []
-    try check(signature, over: text, by: String(credential[0]), keys)
+    return try check(signature, over: text, by: String(credential[0]), keys)
   }
 
   /// Parses a time such as `20261121T130500Z`. Returns seconds since 1970, or `nil` if it is malformed.
@@ -120,7 +116,7 @@ struct SignedURL {
 
   // MARK: - Version 2
 
-  private func checkVersion2(_ keys: ServiceKeys, _ nowSeconds: Int64) throws(FilesError) {
+  private func checkVersion2(_ keys: ServiceKeys, _ nowSeconds: Int64) throws(FilesError) -> ServiceKeySignature {
     guard let email = parameters.value("GoogleAccessId"), let expires = Int64(parameters.value("Expires") ?? "") else {
       throw .invalid("The signed URL lacks GoogleAccessId or Expires, or they are malformed.")
     }
@@ -129,7 +125,7 @@ struct SignedURL {
     let text =
       "\(method)\n\(value("content-md5") ?? "")\n\(value("content-type") ?? "")\n\(expires)\n"
       + heads.map { "\($0.name):\($0.value)\n" }.joined() + path
-    try check(Base64.decode(parameters.value("Signature") ?? "") ?? [], over: text, by: email, keys)
+    return try check(Base64.decode(parameters.value("Signature") ?? "") ?? [], over: text, by: email, keys)
   }
 
   // MARK: - Both
@@ -140,13 +136,10 @@ struct SignedURL {
 
   private func check(
     _ signature: [UInt8], over text: String, by email: String, _ keys: ServiceKeys
-  ) throws(FilesError) {
-    let bytes = Array(text.utf8)
-    let isSigned = keys.all.contains { key in
-      key.email.utf8.elementsEqual(email.utf8) && bytes.withUnsafeBytes { key.key.verifies(signature, over: $0) }
-    }
-    guard isSigned else {
+  ) throws(FilesError) -> ServiceKeySignature {
+    guard let proof = keys.verify(signature, over: Array(text.utf8), by: email) else {
       throw .denied("The signature does not match this request, or its key is unknown or revoked.")
     }
+    return proof
   }
 }

@@ -1,7 +1,7 @@
 package import Accounts
 package import DatabaseService
-import FileService
 import Files
+import FileService
 package import GatewayCore
 package import Transport
 
@@ -107,8 +107,9 @@ package final class SignedURLAPI: API {
   ///   now, or the store cannot be opened.
   package func authenticate(_ request: borrowing HTTPRequest, _ access: RouteAccess) throws -> Caller {
     let parameters = try StorageContext.parameters(of: request)
-    try signedURL(request, parameters).check(keys, nowSeconds: context.service.now() / 1_000_000)
-    return .admin
+    let signature = try signedURL(request, parameters).check(
+      keys, nowSeconds: context.service.now() / 1_000_000)
+    return authenticator.caller(signedBy: signature)
   }
 
   /// Responds with an error in the form of Cloud Storage's API.

@@ -1,6 +1,6 @@
 import DatabaseService
-package import FileService
 import Files
+package import FileService
 import GatewayCore
 import Transport
 
@@ -8,16 +8,13 @@ import Transport
 /// Storage's JSON API, and signed URLs.
 package struct StorageContext: Sendable {
   let service: StorageService
-  /// Whether requests to Cloud Storage's API without credentials come from an administrator.
-  let trustsMissingCredentials: Bool
   private let scheme: String
 
   /// Creates the context of a server.
   ///
   /// - Parameter usesTLS: whether clients reach the server by `https`.
-  package init(_ service: StorageService, usesTLS: Bool, trustsMissingCredentials: Bool) {
+  package init(_ service: StorageService, usesTLS: Bool) {
     self.service = service
-    self.trustsMissingCredentials = trustsMissingCredentials
     scheme = usesTLS ? "https" : "http"
   }
 

@@ -1,8 +1,8 @@
 import Basics
 import DatabaseService
 import DocumentModel
-import FileService
 import Files
+import FileService
 import GatewayCore
 import Transport
 import WireFormat

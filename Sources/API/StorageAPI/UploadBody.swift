@@ -1,6 +1,6 @@
 import Basics
-import FileService
 import Files
+import FileService
 import Synchronization
 import Transport
 

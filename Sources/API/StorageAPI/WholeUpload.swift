@@ -1,5 +1,5 @@
-import FileService
 import Files
+import FileService
 import GatewayCore
 import Transport
 

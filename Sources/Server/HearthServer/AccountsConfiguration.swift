@@ -1,6 +1,6 @@
-import IdentityService
 import Accounts
 import Gateway
+import IdentityService
 
 /// The configuration of user accounts. Administrators can change the first three settings while the server runs;
 /// their changes persist.

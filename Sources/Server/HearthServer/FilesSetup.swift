@@ -1,8 +1,8 @@
-import FileService
 import Dispatch
 import DocumentModel
 import DocumentStore
 import Files
+import FileService
 import Gateway
 import Glibc
 import KeyValue

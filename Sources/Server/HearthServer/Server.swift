@@ -1,16 +1,16 @@
-import IdentityService
-import FileService
-import OperationsAPI
-import GatewayCore
 package import Accounts
 package import DatabaseService
 import Dispatch
 import DocumentModel
 package import DocumentStore
 package import Files
+import FileService
 import Gateway
+package import GatewayCore
+import IdentityService
 import KeyValue
 import LMDBEngine
+import OperationsAPI
 import RulesEngine
 import Synchronization
 import Transport
@@ -33,6 +33,8 @@ public final class Server: Sendable {
   private let issuers: IssuerFiles
   package let files: LazyFileStore
   private let gateway: HTTPGateway
+  /// The routes for clients, in the order in which they are tried.
+  package var endpoints: [any Endpoint] { gateway.requests.endpoints }
   private let http: HTTPServer
   /// The server for operators' tools, on its own address.
   private let operationsHTTP: HTTPServer?
@@ -95,7 +97,7 @@ public final class Server: Sendable {
     // The operator decides which clients reach this address.
     let listener = gateway.operations
     do {
-      http = try HTTPServer(configuration: transport, handler: gateway)
+      http = try HTTPServer(configuration: transport, handler: gateway.requests)
       operationsHTTP = try configuration.metricsAddress.map { address throws(TransportError) in
         var transport = TransportConfiguration()
         (transport.host, transport.port) = (address.host, address.port)

@@ -5,7 +5,7 @@ extension AccountsService {
   package struct SignInWithEmailLink: Sendable {
     package var email: String?
     package var code: String?
-    /// The account that gets the address, instead of the one that has it.
+    /// The account to which the address moves. `nil` signs in the account that has the address.
     package var idToken: String?
 
     package init(email: String?, code: String?, idToken: String? = nil) {

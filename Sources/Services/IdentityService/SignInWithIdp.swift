@@ -10,7 +10,7 @@ extension AccountsService {
     package var providerToken: String?
     /// The nonce with which the provider's token was requested.
     package var nonce: String?
-    /// The account that gets the identity, instead of the one that has it.
+    /// The account to which the identity moves. `nil` signs in the account that has the identity.
     package var idToken: String?
     /// Whether to create an account for an unknown identity.
     package var createsAccount = true

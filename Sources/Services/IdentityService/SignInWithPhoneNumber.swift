@@ -5,7 +5,7 @@ extension AccountsService {
   package struct SignInWithPhoneNumber: Sendable {
     package var sessionInfo: String?
     package var code: String?
-    /// The account that gets the phone number, instead of the one that has it.
+    /// The account to which the phone number moves. `nil` signs in the account that has the phone number.
     package var idToken: String?
 
     package init(sessionInfo: String?, code: String?, idToken: String? = nil) {

@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// A difference between Hearth and Firestore or its emulator, from `fixtures/known-differences.json`.
 struct Difference: Sendable, CustomTestStringConvertible {

@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// The servers respond as the known differences state, and the page matches the entries.
 @Suite struct DifferenceTests {

@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// `dilly-daily`, recipes and meal plans, offline first: two public catalogues, and data that users keep or share.
 @Suite(.needs(.hearth))

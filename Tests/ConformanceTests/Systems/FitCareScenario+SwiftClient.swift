@@ -1,7 +1,7 @@
 import Foundation
 import HearthClient
-import TestSupport
 import Testing
+import TestSupport
 
 /// The scenario with apps of a patient and of a doctor that use the Swift client.
 extension FitCareScenario {

@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// `fit-care`, a health record: the data of a patient, the readers they share it with, and until when.
 @Suite(.needs(.hearth))

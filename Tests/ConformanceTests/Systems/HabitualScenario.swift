@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// `habitual`, habit statistics for plain REST clients: two top-level collections, in which users see only their own
 /// documents.

@@ -1,7 +1,7 @@
 import Foundation
 import HearthClient
-import TestSupport
 import Testing
+import TestSupport
 
 /// The scenario with an app that uses the Swift client.
 extension JourneysScenario {

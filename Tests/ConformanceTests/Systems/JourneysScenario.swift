@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// `journeys`, guided self-reflection content, used by guests, members, subscribers and a content tool.
 @Suite(.needs(.hearth))

@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// One of five applications, driven from its point of view: a production server with the application's rules and its
 /// fixture, people who sign in through the accounts service, and steps that are checked.

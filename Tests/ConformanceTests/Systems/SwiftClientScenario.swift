@@ -1,7 +1,7 @@
 import Foundation
 import HearthClient
-import TestSupport
 import Testing
+import TestSupport
 
 /// Scenarios of applications that use the Swift client, with types of their own.
 @Suite(.needs(.hearth))

@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 /// `well-meing`, wellness tracking with AI reports: the permissions of its users.
 @Suite(.needs(.hearth))

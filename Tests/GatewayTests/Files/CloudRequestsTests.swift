@@ -1,7 +1,7 @@
 import Foundation
 import HearthServer
-import TestSupport
 import Testing
+import TestSupport
 
 /// Requests of Cloud Storage's clients beyond single objects, over a socket.
 @Suite struct CloudRequestsTests {

@@ -3,8 +3,8 @@ import DocumentStore
 import Files
 import Foundation
 import HearthServer
-import TestSupport
 import Testing
+import TestSupport
 
 /// Uploads to Firebase's API with `Content-Range`, whose parts carry no credential.
 @Suite struct FirebaseSessionTests {

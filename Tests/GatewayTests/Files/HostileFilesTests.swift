@@ -1,7 +1,7 @@
 import Foundation
 import HearthServer
-import TestSupport
 import Testing
+import TestSupport
 
 /// Malicious requests to both storage APIs.
 @Suite struct HostileFilesTests {

@@ -1,7 +1,7 @@
 import Foundation
 import HearthServer
-import TestSupport
 import Testing
+import TestSupport
 
 /// Uploads whose parts arrive twice, out of order, too long, too short or from another caller, to both storage APIs.
 @Suite struct InterruptedUploadTests {

@@ -1,6 +1,6 @@
 import Files
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import StorageAPI
 

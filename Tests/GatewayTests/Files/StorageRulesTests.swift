@@ -1,7 +1,7 @@
 import Foundation
 import HearthServer
-import TestSupport
 import Testing
+import TestSupport
 
 /// Security rules for files, over a socket.
 @Suite struct StorageRulesTests {

@@ -1,10 +1,10 @@
 import Basics
-import FileService
 import Files
+import FileService
 import Foundation
 import Glibc
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 @testable import StorageAPI

@@ -1,5 +1,5 @@
-import TestSupport
 import Testing
+import TestSupport
 
 /// The client side of a channel, with a connection for each direction. It can also send requests that no browser
 /// sends.

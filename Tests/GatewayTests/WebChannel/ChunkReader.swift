@@ -1,5 +1,5 @@
-import TestSupport
 import Testing
+import TestSupport
 
 /// Reads the chunks of a back channel as they arrive, on a connection of its own.
 final class ChunkReader {

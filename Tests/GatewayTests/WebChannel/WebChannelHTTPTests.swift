@@ -1,9 +1,10 @@
+import Callers
 import DatabaseService
 import Dispatch
 import DocumentModel
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import FirestoreAPI
 @testable import GatewayCore
@@ -95,7 +96,8 @@ import Testing
     init(loops: Int = 1, limits: ChannelTable.Limits = ChannelTable.Limits()) throws {
       table = ChannelTable(limits)
       let script = script
-      handler = WebChannelHandler(Authenticator(verifier: Verifier()), channels: table) { _, caller, wake in
+      handler = WebChannelHandler(Authenticator(verifier: Verifier(), mode: .production), channels: table) {
+        _, caller, wake in
         let name =
           switch caller {
           case .administrator: "admin"

@@ -1,6 +1,6 @@
-package import GatewayCore
 package import DatabaseService
 import DocumentModel
+package import GatewayCore
 import Transport
 import WireFormat
 

@@ -21,10 +21,10 @@ package final class ChangeFeedHandler: API {
     let path = "{path...}:listen"
     return [
       Route([.get, .post], DocumentsPath.patterns(path), kind: .rest, access: .caller) { handler, request, routed in
-        handler.rest.run(request, routed) { try handler.rest.listen($0, $1) }
+        try handler.rest.listen(handler.rest.call(request, routed), request)
       },
       Route(.get, DocumentsPath.changesPatterns, kind: .rest, access: .caller) { handler, request, routed in
-        handler.rest.run(request, routed) { try handler.rest.changes($0, $1) }
+        try handler.rest.changes(handler.rest.call(request, routed), request)
       },
     ]
   }
@@ -35,5 +35,10 @@ package final class ChangeFeedHandler: API {
   package func authenticate(_ request: borrowing HTTPRequest, _ access: RouteAccess) throws -> Caller {
     let parameters = try QueryParameters(request.target.pathAndQuery.query)
     return try authenticator.caller(of: request, token: parameters.value("accessToken") ?? parameters.value("auth"))
+  }
+
+  /// Responds with an error as ``RESTHandler`` does.
+  package func refuse(_ error: any Error, _ request: borrowing HTTPRequest, _ responder: Responder) {
+    rest.refuse(error, request, responder)
   }
 }

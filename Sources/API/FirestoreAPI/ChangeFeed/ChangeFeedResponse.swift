@@ -1,6 +1,6 @@
-import GatewayCore
 import DatabaseService
 import DocumentModel
+import GatewayCore
 import Transport
 
 /// A producer of a feed's events. Use it on one loop's thread only.

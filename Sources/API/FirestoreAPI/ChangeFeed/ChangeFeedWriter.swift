@@ -1,5 +1,5 @@
-import GatewayCore
 import DatabaseService
+import GatewayCore
 import WireFormat
 
 /// The format that separates the events of a feed.

@@ -1,8 +1,8 @@
-package import GatewayCore
 package import DatabaseService
 import DocumentModel
-package import FileService
 import Files
+package import FileService
+package import GatewayCore
 import Transport
 import WireFormat
 

@@ -1,6 +1,6 @@
-import GatewayCore
 import DatabaseService
 import DocumentModel
+import GatewayCore
 import RulesEngine
 import RulesTesting
 import Transport

@@ -1,6 +1,6 @@
-import GatewayCore
 import DatabaseService
 import DocumentModel
+import GatewayCore
 import Transport
 import WireFormat
 

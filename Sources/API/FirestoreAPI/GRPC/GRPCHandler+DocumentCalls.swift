@@ -9,7 +9,7 @@ extension GRPCHandler {
     let (id, key) = try Self.document(of: message)
     let get = try decode(message, GetDocumentRequest(key), in: id, call)
     let root = id.documentsRootBytes
-    try service.getDocument(get.key, in: id, as: call.caller, consistency: get.consistency) { document in
+    try service.getDocument(get.key, in: id, as: call.caller, consistency: get.consistency) { document, _ in
       EncodedDocument.with(key, document, root: root) { call.send(MaskedDocument($0, mask: get.mask)) }
     }
   }

@@ -1,6 +1,6 @@
-package import GatewayCore
 package import DatabaseService
 import DocumentModel
+package import GatewayCore
 package import Transport
 import WireFormat
 
@@ -74,6 +74,7 @@ package final class GRPCHandler: API {
   ) -> Route<GRPCHandler> {
     Route(.all, [path], kind: .grpc, access: .caller, when: { isGRPC($0) }) { handler, request, routed in
       let call = GRPCCall(routed.responder.exchange, GRPCRequestHead(request), routed.caller)
+      try call.head.check()
       do {
         let (message, isCompressed) = try GRPCFrame.single(request.body)
         if isCompressed {
@@ -92,6 +93,7 @@ package final class GRPCHandler: API {
   ) -> Route<GRPCHandler> {
     .streamed(.all, [path], kind: .grpc, access: .caller, when: { isGRPC($0) }) { handler, request, routed in
       let call = GRPCCall(routed.responder.exchange, GRPCRequestHead(request), routed.caller)
+      try call.head.check()
       let stream = make(handler, call, request)
       call.stream(stream)
       call.watchDeadline()
@@ -99,17 +101,9 @@ package final class GRPCHandler: API {
     }
   }
 
-  /// Returns the caller of a call.
-  ///
-  /// - Throws: the errors of ``GRPCRequestHead/check()``; `UNAUTHENTICATED` if the credentials are not valid.
-  package func authenticate(_ request: borrowing HTTPRequest, _ access: RouteAccess) throws -> Caller {
-    try GRPCRequestHead(request).check()
-    return try authenticator.caller(of: request)
-  }
-
   /// Responds with an error in header fields.
   package func refuse(_ error: any Error, _ request: borrowing HTTPRequest, _ responder: Responder) {
-    GRPCCall(responder.exchange, GRPCRequestHead(request), .user(nil)).fail(error)
+    GRPCCall(responder.exchange, GRPCRequestHead(request), .unauthenticated).fail(error)
   }
 
   private static func unknown(_ path: UnsafeRawBufferPointer) -> Status {

@@ -1,6 +1,6 @@
-import GatewayCore
 import DatabaseService
 import DocumentModel
+import GatewayCore
 import Transport
 
 /// The implementation of a bidirectional method. Use it on the loop's thread of its call only.

@@ -1,6 +1,6 @@
+import DatabaseService
 import DocumentModel
 import GatewayCore
-import DatabaseService
 import Transport
 import WireFormat
 

@@ -1,6 +1,6 @@
-import GatewayCore
 import DatabaseService
 import DocumentModel
+import GatewayCore
 import Transport
 import WireFormat
 
@@ -12,10 +12,9 @@ extension RESTHandler {
     get.mask = try call.parameters.mask("mask.fieldPaths")
     get.consistency = try call.parameters.consistency()
     let known = request.header("if-none-match")
-    let access = try service.access(to: call.database, as: call.caller)
-    let incarnation = access.incarnation
     let root = call.database.documentsRootBytes
-    try service.getDocument(get.key, in: access, consistency: get.consistency) { document in
+    try service.getDocument(get.key, in: call.database, as: call.caller, consistency: get.consistency) {
+      document, incarnation in
       let tag = ETag.make(incarnation: incarnation, version: document.updateVersion)
       if let known, ETag.matches(known, tag) { return call.responder.sendNotModified(etag: tag) }
       try EncodedDocument.with(get.key, document, root: root) { encoded in

@@ -43,6 +43,15 @@ struct DocumentsPath {
     return id
   }
 
+  /// Returns the database in the path of a URL, or `nil` if the path is malformed. For errors only.
+  static func database(in path: UnsafeRawBufferPointer) -> DatabaseID? {
+    let parts = path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    guard parts.count > 5, let project = try? RoutedCall.decoded(UnsafeRawBufferPointer(rebasing: parts[3])),
+      let database = try? RoutedCall.decoded(UnsafeRawBufferPointer(rebasing: parts[5]))
+    else { return nil }
+    return DatabaseID(project: project, database: database)
+  }
+
   private static func decoded(_ path: UnsafeRawBufferPointer) throws -> (path: [UInt8], segmentCount: Int) {
     guard !path.isEmpty else { return ([], 0) }
     var decoded: [UInt8] = []

@@ -1,5 +1,5 @@
-import GatewayCore
 import DatabaseService
+import GatewayCore
 import WireFormat
 
 /// Encodes a streamed response as a JSON array with one element per message (firestore-api.md, section 1.3).

@@ -11,15 +11,15 @@ extension RESTHandler {
       row([.get, .head], "{document...}") { try $0.getDocument($1, $2) },
       row([.get, .head], "{collection...}") { try $0.listDocuments($1, $2) },
       row(.post, "{path...}:commit") { try $0.commit($1, $2) },
-      row(.post, "{path...}:batchGet", isStreaming: true) { try $0.batchGetDocuments($1, $2) },
-      row(.post, "{path...}:runQuery", isStreaming: true) { try $0.runQuery($1, $2) },
-      row(.post, "{path...}:runAggregationQuery", isStreaming: true) { try $0.runAggregationQuery($1, $2) },
+      row(.post, "{path...}:batchGet") { try $0.batchGetDocuments($1, $2) },
+      row(.post, "{path...}:runQuery") { try $0.runQuery($1, $2) },
+      row(.post, "{path...}:runAggregationQuery") { try $0.runAggregationQuery($1, $2) },
       row(.post, "{path...}:partitionQuery") { try $0.partitionQuery($1, $2) },
       row(.post, "{path...}:listCollectionIds") { try $0.listCollectionIds($1, $2) },
       row(.post, "{path...}:batchWrite") { try $0.batchWrite($1, $2) },
       row(.post, "{path...}:beginTransaction") { try $0.beginTransaction($1, $2) },
       row(.post, "{path...}:rollback") { try $0.rollback($1, $2) },
-      row(.post, "{path...}:executePipeline", isStreaming: true) { _, _, _ in
+      row(.post, "{path...}:executePipeline") { _, _, _ in
         throw Status(.unimplemented, "This version of hearth does not run pipelines yet. Use runQuery.")
       },
       row(.post, "{path...}:write") { _, _, _ in
@@ -32,22 +32,24 @@ extension RESTHandler {
   }
 
   private static func row(
-    _ methods: HTTPMethods, _ path: String, isStreaming: Bool = false,
+    _ methods: HTTPMethods, _ path: String,
     _ handle: @escaping @Sendable (RESTHandler, RESTRequest, borrowing HTTPRequest) throws -> Void
   ) -> Route<RESTHandler> {
     Route(methods, DocumentsPath.patterns(path), kind: .rest, access: .caller) { handler, request, routed in
-      handler.run(request, routed, isStreaming: isStreaming) { call, request in try handle(handler, call, request) }
+      try handle(handler, handler.call(request, routed), request)
     }
   }
 
   /// Responds with an error, in an array if the method is a streaming one.
   package func refuse(_ error: any Error, _ request: borrowing HTTPRequest, _ responder: Responder) {
     if case RouteError.wrongMethod = error { return responder.sendText(404, "Not Found\n") }
+    if let error = error as? BodyTooLarge { return responder.sendTooLarge(bytesMax: error.bytesMax) }
     let path = request.target.pathAndQuery.path
     let isStreaming = Self.streamingVerbs.contains { path.suffix($0.utf8CodeUnitCount).elementsEqual($0.bytes) }
-    responder.sendError(Status(error, database: nil), inArray: isStreaming)
+    responder.sendError(Status(error, database: DocumentsPath.database(in: path)), inArray: isStreaming)
   }
 
+  /// The methods whose response is a stream of messages.
   private static let streamingVerbs: [StaticString] = [
     ":batchGet", ":runQuery", ":runAggregationQuery", ":executePipeline",
   ]

@@ -1,6 +1,6 @@
-package import GatewayCore
 package import DatabaseService
 import DocumentModel
+package import GatewayCore
 import Transport
 import WireFormat
 
@@ -26,25 +26,17 @@ package final class RESTHandler: API {
     self.authenticator = authenticator
   }
 
-  /// Calls a function with the target and the parameters of a request. In a streaming method an error is in an array.
-  func run(
-    _ request: borrowing HTTPRequest, _ routed: RoutedCall, isStreaming: Bool = false,
-    _ handle: (RESTRequest, borrowing HTTPRequest) throws -> Void
-  ) {
-    var database: DatabaseID?
-    do {
-      let call = RESTRequest(
-        target: try DocumentsPath(request, routed), parameters: try QueryParameters(request.target.pathAndQuery.query),
-        responder: routed.responder, caller: routed.caller)
-      database = call.database
-      // The transport accepts the request sizes of the largest edition, so check the limit of this database's
-      // edition.
-      let bytesMax = service.edition(of: call.database).requestBytesMax
-      guard request.body.count <= bytesMax else { return routed.responder.sendTooLarge(bytesMax: bytesMax) }
-      try handle(call, request)
-    } catch {
-      routed.responder.sendError(Status(error, database: database), inArray: isStreaming)
-    }
+  /// Returns the parts of a request that all methods need.
+  ///
+  /// - Throws: an error for ``refuse(_:_:_:)`` if the URL is malformed or the body is too large.
+  func call(_ request: borrowing HTTPRequest, _ routed: RoutedCall) throws -> RESTRequest {
+    let target = try DocumentsPath(request, routed)
+    // The transport accepts the request sizes of the largest edition, so check the limit of this database's edition.
+    let bytesMax = service.edition(of: target.database).requestBytesMax
+    guard request.body.count <= bytesMax else { throw BodyTooLarge(bytesMax: bytesMax) }
+    return RESTRequest(
+      target: target, parameters: try QueryParameters(request.target.pathAndQuery.query),
+      responder: routed.responder, caller: routed.caller)
   }
 
   /// Parses a body and decodes it. An empty body means an empty message.
@@ -71,6 +63,11 @@ package final class RESTHandler: API {
       return try decoder.decode(root, message)
     }
   }
+}
+
+/// The error for a body above the limit of the database's edition.
+struct BodyTooLarge: Error {
+  let bytesMax: Int
 }
 
 /// One request: its target, parameters and caller, and the functions that respond to it.

@@ -1,5 +1,5 @@
-import GatewayCore
 import DocumentModel
+import GatewayCore
 import Transport
 import WireFormat
 

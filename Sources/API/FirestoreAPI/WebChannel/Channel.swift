@@ -1,5 +1,5 @@
-import GatewayCore
 import DatabaseService
+import GatewayCore
 import Transport
 import WireFormat
 

@@ -1,4 +1,5 @@
 import GatewayCore
+
 /// The query of a request to a channel (listen-and-webchannel.md, section 3.2).
 struct ChannelParameters {
   /// The session ID, or `nil` in a handshake.

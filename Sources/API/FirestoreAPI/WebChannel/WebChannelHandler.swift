@@ -1,5 +1,5 @@
-package import GatewayCore
 package import DatabaseService
+package import GatewayCore
 package import Transport
 
 /// Serves WebChannels: the streams `Listen` and `Write` over plain HTTP requests of browsers
@@ -57,10 +57,11 @@ package final class WebChannelHandler: API {
     ]
   }
 
-  /// Whether a POST has no session ID, and so opens a channel.
+  /// Whether a POST has no session ID, and so opens a channel. Decodes nothing, because each POST comes here first.
   private static func opensChannel(_ request: borrowing HTTPRequest) -> Bool {
-    guard let parameters = try? ChannelParameters(request.target.pathAndQuery.query) else { return false }
-    return !parameters.isTerminate && parameters.sessionID == nil
+    !request.target.pathAndQuery.query.split(separator: UInt8(ascii: "&")).contains { part in
+      part.starts(with: "SID=".utf8) || part.elementsEqual("TYPE=terminate".utf8)
+    }
   }
 
   /// Returns the caller who opens a channel. Browsers send their header fields in the form, older clients in the

@@ -1,4 +1,5 @@
 package import Accounts
+package import Callers
 package import DatabaseService
 import DocumentModel
 import Glibc

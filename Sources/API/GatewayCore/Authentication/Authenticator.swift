@@ -1,4 +1,7 @@
+package import Accounts
+package import Callers
 package import DatabaseService
+package import DocumentModel
 package import Transport
 import WireFormat
 
@@ -15,13 +18,25 @@ package protocol TokenVerifier: Sendable {
 package struct Authenticator: Sendable {
   /// The verifier of tokens, or `nil` if the server does not accept tokens.
   private let verifier: (any TokenVerifier)?
+  private let mode: ServerMode
+  /// The caller that every client is, or `nil` if clients have to identify themselves.
+  private let everyone: Caller?
+
   /// Whether the server is an emulator, which test suites control without credentials.
-  package let isForEmulator: Bool
+  package var isForEmulator: Bool { mode.admitsCallersWithoutRules }
 
   /// Creates an authenticator.
-  package init(verifier: (any TokenVerifier)?, isForEmulator: Bool = false) {
+  package init(verifier: (any TokenVerifier)?, mode: ServerMode) {
     self.verifier = verifier
-    self.isForEmulator = isForEmulator
+    self.mode = mode
+    everyone = nil
+  }
+
+  /// Creates an authenticator for an address that only trusted clients reach: each of them is the given caller.
+  package init(everyoneIs caller: Caller, mode: ServerMode) {
+    verifier = nil
+    self.mode = mode
+    everyone = caller
   }
 
   /// Returns the caller of a request: an unauthenticated one if it contains no credentials. `token` is used if the
@@ -30,10 +45,23 @@ package struct Authenticator: Sendable {
   /// - Throws: `UNAUTHENTICATED` if the credentials have another scheme or the server accepts no tokens, and the
   ///   errors of the verifier.
   package func caller(of request: borrowing HTTPRequest, token: String? = nil) throws(Status) -> Caller {
+    if let everyone { return everyone }
     if let header = request.header("authorization"), !header.isEmpty { return try caller(authorization: header) }
     guard let token, !token.isEmpty else { return .user(nil) }
     return try Array(token.utf8).withRawBytes { (token) throws(Status) in try caller(bearing: token) }
   }
+
+  /// Returns the caller of a request to an API that only service accounts use. It is an administrator if the request
+  /// contains no credentials and the server trusts such requests to this API.
+  ///
+  /// - Throws: the same errors as ``caller(of:token:)``.
+  package func serviceAccount(of request: borrowing HTTPRequest) throws(Status) -> Caller {
+    if mode.trustsMissingCredentials, request.header("authorization") == nil { return .admin }
+    return try caller(of: request)
+  }
+
+  /// Returns the caller of a request that a service key has signed: an administrator.
+  package func caller(signedBy _: ServiceKeySignature) -> Caller { .admin }
 
   /// Returns the caller by the value of the header: an unauthenticated one if it is empty.
   ///

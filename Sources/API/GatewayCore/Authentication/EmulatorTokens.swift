@@ -1,4 +1,5 @@
 package import Accounts
+package import Callers
 package import DatabaseService
 package import DocumentModel
 import Glibc

@@ -3,6 +3,8 @@ package import Transport
 
 /// A route of an API that is ready to serve: it authenticates a request and calls the route's handler.
 package protocol Endpoint: Sendable {
+  /// The name of the API, for documentation.
+  var api: String { get }
   var methods: HTTPMethods { get }
   var paths: [RoutePattern] { get }
   var kind: RequestKind { get }
@@ -21,13 +23,15 @@ package protocol Endpoint: Sendable {
 
 extension API {
   /// The routes of the API, bound to this object.
-  package var endpoints: [any Endpoint] { Self.routes.map { BoundRoute(route: $0, api: self) } }
+  package var endpoints: [any Endpoint] { Self.routes.map { BoundRoute(route: $0, target: self) } }
 }
 
 /// A route and the object whose function handles its requests.
 private struct BoundRoute<Target: API>: Endpoint {
   let route: Route<Target>
-  let api: Target
+  let target: Target
+
+  var api: String { "\(Target.self)" }
 
   var methods: HTTPMethods { route.methods }
   var paths: [RoutePattern] { route.paths }
@@ -41,20 +45,20 @@ private struct BoundRoute<Target: API>: Endpoint {
   func handle(_ request: borrowing HTTPRequest, _ match: RouteMatch, _ responder: Responder) {
     do {
       switch route.work {
-      case .handle(let handle): try handle(api, request, try admit(request, match, responder))
+      case .handle(let handle): try handle(target, request, try admit(request, match, responder))
       case .open:
         // A body that is read piece by piece may be empty, and then it is complete already.
         guard let sink = open(request, match, responder) else { return }
         sink.received(request.body)
         sink.ended()
       }
-    } catch { api.refuse(error, request, responder) }
+    } catch { target.refuse(error, request, responder) }
   }
 
   func open(_ request: borrowing HTTPRequest, _ match: RouteMatch, _ responder: Responder) -> (any BodySink)? {
     guard case .open(let open) = route.work else { return nil }
-    do { return try open(api, request, try admit(request, match, responder)) } catch {
-      api.refuse(error, request, responder)
+    do { return try open(target, request, try admit(request, match, responder)) } catch {
+      target.refuse(error, request, responder)
       return nil
     }
   }
@@ -64,9 +68,9 @@ private struct BoundRoute<Target: API>: Endpoint {
     _ request: borrowing HTTPRequest, _ match: RouteMatch, _ responder: Responder
   ) throws -> RoutedCall {
     guard !match.isWrongMethod else { throw RouteError.wrongMethod }
-    guard route.access != .everyone else { return RoutedCall(.user(nil), match, responder) }
-    let caller = try api.authenticate(request, route.access)
-    try route.access.require(caller, api.authenticator)
+    guard route.access != .everyone else { return RoutedCall(.unauthenticated, match, responder) }
+    let caller = try target.authenticate(request, route.access)
+    try route.access.require(caller, target.authenticator)
     return RoutedCall(caller, match, responder)
   }
 }

@@ -12,6 +12,19 @@ package struct RoutePattern: Sendable {
     case literal([UInt8])
     case one
     case rest(Parity)
+
+    fileprivate init(_ text: ArraySlice<UInt8>) {
+      if text.first != UInt8(ascii: "{") {
+        self = .literal(Array(text))
+      } else if text.suffix(4).elementsEqual("...}".utf8) {
+        let name = text.dropFirst().dropLast(4)
+        let parity: Parity =
+          name.elementsEqual("document".utf8) ? .even : name.elementsEqual("collection".utf8) ? .odd : .any
+        self = .rest(parity)
+      } else {
+        self = .one
+      }
+    }
   }
 
   /// The numbers of segments that a capture of several segments matches.
@@ -19,30 +32,28 @@ package struct RoutePattern: Sendable {
 
   /// The pattern, as written.
   package let text: String
-  let segments: [Segment]
-  /// The verb after the last segment, with its colon; empty without a verb.
-  let verb: [UInt8]
 
-  /// Parses a pattern of the route table. A malformed pattern is a programming error.
-  init(_ text: String) {
-    self.text = text
-    var parts = text.dropFirst().split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-    var verb = ""
-    if let last = parts.last, let brace = last.lastIndex(of: "}") {
-      verb = String(last[last.index(after: brace)...])
-      parts[parts.count - 1] = String(last[...brace])
+  init(_ text: String) { self.text = text }
+
+  /// Returns the segments, and the verb after the last one with its colon; an empty verb if the pattern has none. A
+  /// malformed pattern of the route table is a programming error.
+  ///
+  /// The result is not stored, because only a router needs it, once. Bytes are compared rather than characters: a
+  /// server parses hundreds of patterns whenever it starts.
+  func parsed() -> (segments: [Segment], verb: [UInt8]) {
+    var bytes = Array(text.utf8)
+    precondition(bytes.first == UInt8(ascii: "/"), "malformed route pattern \(text)")
+    var verb: [UInt8] = []
+    let last = (bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0) + 1
+    if let brace = bytes[last...].lastIndex(of: UInt8(ascii: "}")), brace < bytes.count - 1 {
+      verb = Array(bytes[(brace + 1)...])
+      precondition(verb.first == UInt8(ascii: ":"), "malformed route pattern \(text)")
+      bytes.removeSubrange((brace + 1)...)
     }
-    precondition(text.hasPrefix("/") && (verb.isEmpty || verb.hasPrefix(":")), "malformed route pattern \(text)")
-    self.verb = Array(verb.utf8)
-    segments = parts.map { part in
-      guard part.hasPrefix("{") else { return .literal(Array(part.utf8)) }
-      switch part {
-      case "{document...}": return .rest(.even)
-      case "{collection...}": return .rest(.odd)
-      default: return part.hasSuffix("...}") ? .rest(.any) : .one
-      }
-    }
+    let segments = bytes.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+      .map { Segment($0) }
     precondition(segments.dropLast().allSatisfy { if case .rest = $0 { false } else { true } }, "rest is not last")
     precondition(segments.count { if case .literal = $0 { false } else { true } } <= 4, "too many captures")
+    return (segments, verb)
   }
 }

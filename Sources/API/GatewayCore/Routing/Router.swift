@@ -47,13 +47,14 @@ package struct Router: Sendable {
   }
 
   private mutating func insert(_ pattern: RoutePattern, _ number: Int, _ endpoint: any Endpoint) {
+    let (segments, verb) = pattern.parsed()
     var node = 0
-    for (index, segment) in pattern.segments.enumerated() {
+    for (index, segment) in segments.enumerated() {
       switch segment {
       case .literal(let text):
         // `…/documents/{path...}:verb` without a path is `…/documents:verb`.
-        if index == pattern.segments.count - 2, case .rest(.any) = pattern.segments[index + 1] {
-          let end = child(of: node, text + pattern.verb)
+        if index == segments.count - 2, case .rest(.any) = segments[index + 1] {
+          let end = child(of: node, text + verb)
           nodes[end].ends.append(Row(number, endpoint, verb: [], .any))
         }
         node = child(of: node, text)
@@ -64,11 +65,11 @@ package struct Router: Sendable {
         }
         node = nodes[node].capture ?? 0
       case .rest(let parity):
-        nodes[node].rests.append(Row(number, endpoint, verb: pattern.verb, parity))
+        nodes[node].rests.append(Row(number, endpoint, verb: verb, parity))
         return
       }
     }
-    nodes[node].ends.append(Row(number, endpoint, verb: pattern.verb, .any))
+    nodes[node].ends.append(Row(number, endpoint, verb: verb, .any))
   }
 
   private mutating func child(of node: Int, _ text: [UInt8]) -> Int {

@@ -1,7 +1,7 @@
-package import GatewayCore
 package import Accounts
 import DatabaseService
 import DocumentModel
+package import GatewayCore
 package import Transport
 import WireFormat
 

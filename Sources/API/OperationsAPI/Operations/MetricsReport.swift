@@ -1,8 +1,8 @@
-import GatewayCore
 import Basics
 package import DatabaseService
 import Dispatch
 import DocumentModel
+import GatewayCore
 import Synchronization
 import Transport
 

@@ -19,8 +19,6 @@ import WireFormat
 package final class OperationsHandler: API {
   package let authenticator: Authenticator
   private let service: FirestoreService
-  /// Whether every caller is trusted.
-  private let trustsEveryone: Bool
   private let operations: OperationsService
   private let metrics: MetricsReport
   /// Unauthenticated callers have their own queue, so that many of them cannot keep an operator waiting.
@@ -30,16 +28,15 @@ package final class OperationsHandler: API {
   /// The last readiness sent to unauthenticated callers, which is reused for one second.
   private let lastReadiness = Mutex<(isReady: Bool, at: ContinuousClock.Instant)?>(nil)
 
-  /// Creates a handler. With `trustsEveryone` its address must be reachable only for operators.
+  /// Creates a handler.
   package init(
     _ operations: OperationsService, metrics: MetricsReport, _ service: FirestoreService,
-    _ authenticator: Authenticator, trustsEveryone: Bool = false
+    _ authenticator: Authenticator
   ) {
     self.operations = operations
     self.metrics = metrics
     self.service = service
     self.authenticator = authenticator
-    self.trustsEveryone = trustsEveryone
   }
 
   /// The requests that the API handles.
@@ -55,7 +52,7 @@ package final class OperationsHandler: API {
 
   /// Returns the caller of a request. A caller whose credentials are not valid is unauthenticated.
   package func authenticate(_ request: borrowing HTTPRequest, _ access: RouteAccess) -> Caller {
-    (try? authenticator.caller(of: request)) ?? .user(nil)
+    (try? authenticator.caller(of: request)) ?? .unauthenticated
   }
 
   /// Responds that the method is not supported.
@@ -65,7 +62,7 @@ package final class OperationsHandler: API {
 
   /// Returns the proof that a caller may see details, or `nil` if it may not.
   private func administrator(_ caller: Caller) -> Administrator? {
-    try? service.administrator(trustsEveryone ? .admin : caller)
+    try? service.administrator(caller)
   }
 
   private func readiness(_ call: RoutedCall) {

@@ -1,5 +1,5 @@
-import GatewayCore
 import Gateway
+import GatewayCore
 import Transport
 
 extension HearthConfiguration {

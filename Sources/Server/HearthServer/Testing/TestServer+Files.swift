@@ -1,6 +1,7 @@
+import Callers
 import DatabaseService
-import FileService
 import Files
+import FileService
 
 extension TestServer {
   /// Stores a file as an administrator, without a request: a part of the state that a test begins with.

@@ -1,15 +1,15 @@
-import IdentityService
-import FileService
-import OperationsAPI
-import GatewayCore
 import Accounts
 import DatabaseService
 import DocumentModel
 import DocumentStore
 import Files
+import FileService
 import Gateway
+import GatewayCore
+import IdentityService
 import KeyValue
 import LMDBEngine
+import OperationsAPI
 import Synchronization
 import Transport
 
@@ -74,7 +74,7 @@ final class TestServerState: Sendable {
     limits.targetBytesMax = 48 << 10
     limits.bodyBytesMax = HTTPGateway.bodyBytesMax
     limits.errorBody = { status, message in ErrorJSON.body(httpStatus: status, message: message) }
-    do throws(TransportError) { local = try LocalServer(handler: gateway, limits: limits) } catch {
+    do throws(TransportError) { local = try LocalServer(handler: gateway.requests, limits: limits) } catch {
       throw .listening(error.description)
     }
     stores.noteBeginning()

@@ -149,6 +149,15 @@ package final class ServiceKeys: Sendable {
 
   // MARK: Proof
 
+  /// Verifies a signature over `text` by a current key of the service account with an email address. Returns `nil` if
+  /// the signature is wrong, or the key is unknown or revoked. Cost: an RSA verification for each key of the account.
+  package func verify(_ signature: [UInt8], over text: [UInt8], by email: String) -> ServiceKeySignature? {
+    let isSigned = all.contains { key in
+      key.email.utf8.elementsEqual(email.utf8) && text.withUnsafeBytes { key.key.verifies(signature, over: $0) }
+    }
+    return isSigned ? ServiceKeySignature() : nil
+  }
+
   /// Returns the key that signed a token.
   /// - Throws: ``TokenError/unsigned``, ``TokenError/unknownKey`` or ``TokenError/badSignature`` if none did.
   func verify(_ token: JSONWebToken) throws(TokenError) -> ServiceKey {
@@ -171,6 +180,11 @@ package final class ServiceKeys: Sendable {
       throw .badClaim("exp must be at most \(assertionSecondsMax) seconds after iat")
     }
   }
+}
+
+/// Proof that a current service key signed a text. Only ``ServiceKeys/verify(_:over:by:)`` makes it.
+package struct ServiceKeySignature: Sendable {
+  fileprivate init() {}
 }
 
 extension ServiceKey {

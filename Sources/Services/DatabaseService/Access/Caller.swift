@@ -1,19 +1,14 @@
+package import Callers
 import DocumentStore
-package import RulesEngine
+import RulesEngine
 
 /// The identity on whose behalf a request is made.
-package enum Caller: Sendable {
-  /// An administrator. Security rules do not apply. The check reports whether the key of the administrator's token was
-  /// revoked; `nil` if the token belongs to no key.
-  case administrator(revocationCheck: (any TokenRevocationCheck)?)
-  /// A user, subject to security rules; `nil` if unauthenticated.
-  case user(RulesAuth?)
-
-  /// An administrator without a key: the owner of an emulator, or this process.
-  package static let admin = Caller.administrator(revocationCheck: nil)
-}
+package typealias Caller = Callers.Caller
 
 extension Caller {
+  /// A caller without credentials.
+  package static let unauthenticated = Caller.user(nil)
+
   /// Whether the caller is an administrator.
   package var isAdmin: Bool { if case .administrator = self { true } else { false } }
 

@@ -51,9 +51,26 @@ package struct DatabaseAccess: Sendable {
   func read<R>(
     _ consistency: ConsistencySelector = .latest, _ body: (inout GuardedSnapshot) throws -> R
   ) throws -> R {
-    try database.read(consistency) { reader, readTime in
-      var snapshot = GuardedSnapshot(reader: reader.take(), readTime: readTime)
-      return try body(&snapshot)
+    switch consistency {
+    case .latest:
+      return try database.read { reader in
+        let time = Timestamp(uncheckedMicroseconds: try reader.lastVersion())
+        return try Self.read(&reader, ReadTime(timestamp: time), body)
+      }
+    case .readTime(let time):
+      return try database.read(at: time) { reader, version in
+        try Self.read(&reader, ReadTime(version: version, timestamp: time), body)
+      }
+    case .transaction(let id):
+      let (mode, version) = try database.transactions.use(id)
+      return try database.read { reader in
+        let last = try reader.lastVersion()
+        if version < last { try database.checkReadable(version, &reader) }
+        let readTime = ReadTime(
+          version: version < last ? version : nil, timestamp: Timestamp(uncheckedMicroseconds: version),
+          transaction: mode == .readWrite ? id : nil, isInTransaction: true)
+        return try Self.read(&reader, readTime, body)
+      }
     }
   }
 
@@ -62,9 +79,16 @@ package struct DatabaseAccess: Sendable {
   func read<R>(again readTime: ReadTime, _ body: (inout GuardedSnapshot) throws -> R) throws -> R {
     try database.read { reader in
       try database.checkReadable(readTime.timestamp.microseconds, &reader)
-      var snapshot = GuardedSnapshot(reader: reader.take(), readTime: readTime)
-      return try body(&snapshot)
+      return try Self.read(&reader, readTime, body)
     }
+  }
+
+  @inline(__always)
+  private static func read<R>(
+    _ reader: inout SnapshotReader, _ readTime: ReadTime, _ body: (inout GuardedSnapshot) throws -> R
+  ) throws -> R {
+    var snapshot = GuardedSnapshot(reader: reader.take(), readTime: readTime)
+    return try body(&snapshot)
   }
 
   /// Returns the declared indexes. Cost: one lookup, unless they changed since the last call.

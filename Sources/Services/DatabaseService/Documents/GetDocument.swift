@@ -2,25 +2,17 @@ package import DocumentModel
 import DocumentStore
 
 extension FirestoreService {
-  /// Reads one document and passes it to `body`.
+  /// Reads one document and passes it to `body`, with the incarnation of its database, which entity tags contain.
   ///
   /// Cost: two lookups in the store and the evaluation of rules; no copy.
   /// - Throws: `PERMISSION_DENIED` if the rules deny the read, whether or not the document exists; `NOT_FOUND` if it
   ///   does not exist; ``CommitError`` if the state cannot be read; and any error of `body`.
   package func getDocument<R>(
     _ key: DocumentKey, in id: DatabaseID, as caller: Caller, consistency: ConsistencySelector = .latest,
-    _ body: (StoredDocument) throws -> R
+    _ body: (StoredDocument, _ incarnation: UInt64) throws -> R
   ) throws -> R {
-    try getDocument(key, in: try access(to: id, as: caller), consistency: consistency, body)
-  }
-
-  /// Reads one document with an access that the caller already has; see ``getDocument(_:in:as:consistency:_:)``.
-  /// - Throws: As that function does.
-  package func getDocument<R>(
-    _ key: DocumentKey, in access: DatabaseAccess, consistency: ConsistencySelector = .latest,
-    _ body: (StoredDocument) throws -> R
-  ) throws -> R {
-    try access.read(consistency) { snapshot in
+    let access = try access(to: id, as: caller)
+    return try access.read(consistency) { snapshot in
       let grant = try access.grantGet(key, &snapshot)
       let document = snapshot.document(grant)
       if let transaction = snapshot.readTime.transaction {
@@ -28,9 +20,9 @@ extension FirestoreService {
       }
       counters.add(to: .documentsRead)
       guard let document else {
-        throw Status(.notFound, "Document \"\(ResourceName(database: access.id, path: key.path).text)\" not found.")
+        throw Status(.notFound, "Document \"\(ResourceName(database: id, path: key.path).text)\" not found.")
       }
-      return try body(document)
+      return try body(document, access.incarnation)
     }
   }
 }

@@ -1,3 +1,4 @@
+import Callers
 package import DocumentModel
 package import RulesEngine
 import Synchronization

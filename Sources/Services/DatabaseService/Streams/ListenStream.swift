@@ -1,3 +1,4 @@
+import Callers
 package import DocumentModel
 import DocumentStore
 import QueryEngine

@@ -1,4 +1,5 @@
-package import DatabaseService
+package import Callers
+import DatabaseService
 package import Files
 import RulesEngine
 

@@ -1,3 +1,4 @@
+import Callers
 import Dispatch
 import Foundation
 import HearthServer

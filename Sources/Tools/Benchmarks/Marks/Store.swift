@@ -1,3 +1,4 @@
+import Callers
 import DatabaseService
 import Dispatch
 import DocumentModel
@@ -40,7 +41,7 @@ extension Benchmark {
     let database = try server.registry.opened(id)
     try time("snapshot, nothing read", reads) { _ in try database.read { _ in } }
     try time("get", reads) { index in
-      try service.getDocument(keys[index % keys.count], in: id, as: .admin) { document in _ = document.fields.count }
+      try service.getDocument(keys[index % keys.count], in: id, as: .admin) { document, _ in _ = document.fields.count }
     }
     service.rules(as: try service.administrator(.admin)).upload(
       try Ruleset(
@@ -54,13 +55,13 @@ extension Benchmark {
           """), to: .database(id))
     let ann = Caller.user(RulesAuth(uid: "ann", claims: MapValue([("sub", .string("ann"))])))
     try time("get, rules evaluated", reads) { index in
-      try service.getDocument(keys[index % keys.count], in: id, as: ann) { document in _ = document.fields.count }
+      try service.getDocument(keys[index % keys.count], in: id, as: ann) { document, _ in _ = document.fields.count }
     }
     for (name, style) in [("compact", JSONWriter.Style.compact), ("indented", .pretty)] {
       let root = Array(id.documentsRoot.utf8)
       try time("get and write \(name) JSON", reads) { index in
         let key = keys[index % keys.count]
-        try service.getDocument(key, in: id, as: .admin) { document in
+        try service.getDocument(key, in: id, as: .admin) { document, _ in
           var json = JSONWriter(style)
           try root.withUnsafeBytes { root in
             try key.path.bytes.withUnsafeBytes { path in

@@ -1,4 +1,5 @@
 import Accounts
+import Callers
 import DatabaseService
 import DocumentModel
 import HearthServer

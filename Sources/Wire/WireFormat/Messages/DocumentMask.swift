@@ -3,7 +3,7 @@ import DocumentModel
 /// The members of a `google.firestore.v1.DocumentMask`.
 struct DocumentMask: DecodableMessage {
   static let typeName: StaticString = "google.firestore.v1.DocumentMask"
-  /// Whether the mask is of a write, in which `__name__` and other reserved names are errors.
+  /// Whether the mask belongs to a write, where `__name__` and other reserved names are errors.
   private let isForWrite: Bool
   private var paths: [FieldPath] = []
 
