@@ -40,8 +40,11 @@ import Watch
     try service.commit([.set("d/z", ("a", 2))])
     try expect()
     try client.remove(2)
-    try service.commit([.set("c/x", ("a", 3))])
+    // The hub drops the target before the next commit. Otherwise its thread may still report the commit to the stream,
+    // which then sends a snapshot without targets.
     try expect("REMOVE 2")
+    try service.commit([.set("c/x", ("a", 3))])
+    try expect()
     try client.remove(2)
     try expect()
   }
