@@ -4,7 +4,7 @@ The library's system tests contain only five short listeners. These tests follow
 through many changes, and through a relay that cuts every connection. The state of a listener must always converge to
 the result of a read.
 
-Environment: FIRESTORE_EMULATOR_HOST, host:port of the server.
+Environment: FIRESTORE_EMULATOR_HOST, host:port of the server. SEED, optional: the seed of the random test.
 """
 
 import os
@@ -15,6 +15,8 @@ import uuid
 
 import pytest
 from google.cloud import firestore
+from google.cloud.firestore_v1.types.firestore import TargetChange
+from google.cloud.firestore_v1.watch import Watch
 
 SECONDS_MAX = 20
 
@@ -108,7 +110,10 @@ class Listener:
         self.documents = None
         self.snapshots = 0
         self.kinds = []
-        self.watch = followed.on_snapshot(self.on_snapshot)
+        self.watch = self.follow(followed)
+
+    def follow(self, followed):
+        return followed.on_snapshot(self.on_snapshot)
 
     def on_snapshot(self, documents, changes, read_time):
         with self.condition:
@@ -124,6 +129,59 @@ class Listener:
 
     def close(self):
         self.watch.unsubscribe()
+
+
+class ResumingWatch(Watch):
+    """The library's listener without a defect that shows wrong results after a connection breaks within a commit.
+
+    A resume token denotes a snapshot. After a resume, the server sends the changes since that snapshot, so the client
+    must discard the changes that it received after it. The web SDK does this in `cleanUpWatchStreamState` of
+    remote_store.ts, the Node library in `maybeReopenStream` of watch.ts. `Watch` of google-cloud-firestore 2.34.1 keeps
+    these changes in `change_map` and adds them to the next snapshot. The sequence of the lost document:
+
+    1. The client has d1 and d2, the results of `order n limit 2`, with token T.
+    2. A commit creates d0 before d1. The connection breaks after REMOVE d2, before the snapshot.
+    3. A commit deletes d1. The results are d0 and d2 now.
+    4. The client resumes from T and receives DELETE d1 and d0. It does not receive d2, which was a result at T and has
+       not changed. The library still applies REMOVE d2 and shows only d0.
+
+    Without a limit, a document that was created before the break and deleted after it stays in the results.
+
+    The server cannot repair this. A `filter` with the number of results makes the library restart the stream, but the
+    restart discards the listener's callback, so the listener ends.
+    """
+
+    def __init__(self, *arguments):
+        self.lock = threading.Lock()
+        self.is_opening = True
+        super().__init__(*arguments)
+
+    def _get_rpc_request(self):
+        with self.lock:
+            if self.resume_token is None:
+                # The server sends all results.
+                self._reset_docs()
+            else:
+                self.change_map.clear()
+            self.is_opening = True
+            return super()._get_rpc_request()
+
+    def on_snapshot(self, proto):
+        with self.lock:
+            if proto is not None and self.is_opening:
+                # gRPC opens the new stream on another thread, so this may be a message of the old one. ADD is the first
+                # message of a stream.
+                if proto.target_change.target_change_type != TargetChange.TargetChangeType.ADD:
+                    return
+                self.is_opening = False
+            super().on_snapshot(proto)
+
+
+class ResumingListener(Listener):
+    """Follows a query with a ``ResumingWatch``."""
+
+    def follow(self, followed):
+        return ResumingWatch.for_query(followed, self.on_snapshot, firestore.DocumentSnapshot)
 
 
 def test_changes_of_a_document(listening, writing, collection):
@@ -214,15 +272,15 @@ def test_a_connection_that_breaks(relay, listening, writing, collection):
 
 
 def test_random_changes_over_connections_that_break(relay, listening, writing, collection):
-    seed = random.randrange(1 << 32)
+    seed = int(os.environ.get("SEED") or random.randrange(1 << 32))
     print("seed", seed)
     dice = random.Random(seed)
     documents = writing.collection(collection)
     followed = listening.collection(collection)
     listeners = [
-        Listener(followed.order_by("n")),
-        Listener(followed.where("n", ">", 50).order_by("n").limit(5)),
-        Listener(followed.where("even", "==", True).order_by("n")),
+        ResumingListener(followed.order_by("n")),
+        ResumingListener(followed.where("n", ">", 50).order_by("n").limit(5)),
+        ResumingListener(followed.where("even", "==", True).order_by("n")),
     ]
     state = {}
 

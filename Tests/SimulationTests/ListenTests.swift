@@ -41,8 +41,11 @@ import Watch
     try service.commit([.set("d/z", ("a", 2))])
     try expect()
     try client.remove(2)
-    try service.commit([.set("c/x", ("a", 3))])
+    // The hub drops the target before the next commit. Otherwise its thread may still report the commit to the stream,
+    // which then sends a snapshot without targets.
     try expect("REMOVE 2")
+    try service.commit([.set("c/x", ("a", 3))])
+    try expect()
     try client.remove(2)
     try expect()
   }
@@ -105,6 +108,28 @@ import Watch
     _ = client.takeEvents()
     try client.add(2, Self.query(), from: token)
     try expect("ADD 2", "c/y +2", "DELETE c/z 2", "CURRENT 2", "SNAPSHOT")
+  }
+
+  /// A token denotes a snapshot. A client discards the events that follow it without another snapshot, so a document
+  /// that left the limit and returned must not be reported.
+  @Test func aLimitResumesFromItsLastSnapshotAfterHalfACommit() throws {
+    try service.commit([.set("c/d1", ("n", 1)), .set("c/d2", ("n", 2)), .set("c/d3", ("n", 3))])
+    let selection = Self.query(limit: 2, by: Order(field("n")))
+    try client.add(2, selection)
+    try expect("ADD 2", "c/d1 +2", "c/d2 +2", "CURRENT 2", "SNAPSHOT")
+    try service.commit([.set("c/d0", ("n", 0))])
+    service.settleWatchHubs()
+    try client.pull(eventsMax: 1)
+    #expect(client.takeEvents() == ["LEAVE c/d2 2"])
+    client.stream.end()
+    try service.commit([.delete("c/d1")])
+
+    let resumed = try ListeningClient(service)
+    resumed.expect(try #require(client.atSnapshot?[2]?.documents), of: 2)
+    try resumed.add(2, selection, from: try #require(client.snapshot?.token))
+    try resumed.settle()
+    #expect(resumed.takeEvents() == ["ADD 2", "DELETE c/d1 2", "c/d0 +2", "CURRENT 2", "SNAPSHOT"])
+    #expect(resumed.states[2]?.documents.keys.sorted().map(\.text) == ["c/d0", "c/d2"])
   }
 
   @Test(arguments: [[1, 2, 3], Array(repeating: 7, count: 21), ResumeToken(incarnation: 1, version: 5).bytes])
