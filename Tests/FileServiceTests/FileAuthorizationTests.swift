@@ -25,7 +25,7 @@ import Testing
   static let calls: [Call] = [
     Call("getObject", "get") { _ = try $0.service.getObject(a, as: $1) },
     Call("getContent", "get") { _ = try $0.text("a", as: $1) },
-    Call("listObjects", "list") { _ = try $0.service.listObjects(ObjectListing(bucket: "b"), as: $1) },
+    Call("listNames", "list") { _ = try $0.service.listNames(ObjectListing(bucket: "b"), as: $1) },
     Call("insertObject", "create") { try $0.put("new", "text", as: $1) },
     Call("replace", "create") { try $0.put("a", "text", as: $1) },
     Call("beginUpload", "create") { _ = try $0.begin("new", bytes: 3, as: $1) },

@@ -76,8 +76,9 @@ import Testing
     func add(_ checked: StoredObject, _ error: FilesError? = nil) throws -> (object: StoredObject?, asked: [Int64?]) {
       var asked: [Int64?] = []
       do throws(FilesError) {
-        let object = try files.store.addDownloadToken(to: checked) { (other) throws(FilesError) in
-          asked.append(other?.generation)
+        let object = try files.store.addDownloadToken(to: checked) { (found, isReplaced) throws(FilesError) in
+          guard isReplaced else { return }
+          asked.append(found?.generation)
           if let error { throw error }
         }
         return (object, asked)
@@ -86,7 +87,7 @@ import Testing
       }
     }
     let first = try files.put("a", "first")
-    // The token is added without another check, because the object has not changed.
+    // The object has not changed.
     let given = try add(first)
     #expect(given.asked == [] && given.object?.attributes.metadata.downloadTokens.count == 1)
     let second = try files.put("a", "second")
@@ -100,7 +101,7 @@ import Testing
     try files.store.delete(name)
     #expect(try add(changed, .denied("no")) == (nil, [nil]))
     #expect(throws: FilesError.noSuchObject(name)) {
-      try files.store.addDownloadToken(to: changed) { _ throws(FilesError) in }
+      try files.store.addDownloadToken(to: changed) { (_, _) throws(FilesError) in }
     }
   }
 

@@ -100,10 +100,15 @@ extension IdentityHandler {
     _ methods: HTTPMethods, _ paths: [String], _ call: IdentityCall, kind: RequestKind = .accounts,
     access: RouteAccess = .caller, when condition: Route<IdentityHandler>.Condition? = nil
   ) -> Route<IdentityHandler> {
-    let namesProject = paths.allSatisfy { $0.contains("{project}") }
+    let namesProject = paths.allSatisfy(namesProject)
     return Route(methods, paths, kind: kind, access: access, when: condition) { handler, request, routed in
       try handler.handle(call, request, routed, namesProject: namesProject)
     }
+  }
+
+  /// Whether the project is a segment of a path. Compares bytes: a server does this for many paths when it starts.
+  private static func namesProject(_ path: String) -> Bool {
+    path.utf8.split(separator: UInt8(ascii: "/")).contains { $0.starts(with: "{project}".utf8) }
   }
 
   /// Refuses the other methods of paths that the rows for unimplemented calls would match too.

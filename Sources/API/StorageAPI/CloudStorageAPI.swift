@@ -29,14 +29,14 @@ package final class CloudStorageAPI: API {
       .streamed(
         .put, ["\(upload)/{path...}"], kind: .upload, access: .caller, when: { $0.hasParameter("uploadId") }
       ) { api, request, call in
-        guard let made = api.storageRequest(request, call) else { return nil }
+        let made = try api.storageRequest(request, call)
         return made.open(request) { request in try CloudResumableUpload(made).openBody(request) }
       },
       .streamed(
         .post, ["\(upload)/{bucket}/o", "\(upload)/{bucket}/o/"], kind: .upload, access: .administrator,
         when: { isWhole($0) }
       ) { api, request, call in
-        guard let made = api.storageRequest(request, call) else { return nil }
+        let made = try api.storageRequest(request, call)
         return made.open(request) { request in
           try CloudStorageHandler(made).upload(
             to: call.text(0, of: request), named: made.parameters.value("name"),
@@ -51,7 +51,7 @@ package final class CloudStorageAPI: API {
         try CloudResumableUpload(made).cancel()
       },
       Route(.post, batch, kind: .files, access: .administrator) { api, request, call in
-        guard let made = api.storageRequest(request, call) else { return }
+        let made = try api.storageRequest(request, call)
         let router = Router(Array(api.endpoints.prefix(CloudOperation.all.count)))
         made.respond(request) { request in try CloudBatch.handle(made, request, router) }
       },
@@ -68,7 +68,7 @@ package final class CloudStorageAPI: API {
       @escaping @Sendable (StorageRequest, borrowing HTTPRequest, RoutedCall) throws -> Void
   ) -> Route<CloudStorageAPI> {
     Route(methods, paths, kind: .files, access: .administrator, when: condition) { api, request, call in
-      guard let made = api.storageRequest(request, call) else { return }
+      let made = try api.storageRequest(request, call)
       made.respond(request) { request in try handle(made, request, call) }
     }
   }
@@ -85,8 +85,7 @@ package final class CloudStorageAPI: API {
   /// In emulator mode clients send no credentials, or those of any service account.
   ///
   /// - Throws: ``FilesError/invalid(_:)`` if the query is malformed or the request has encryption keys;
-  ///   `UNAUTHENTICATED` or a ``StorageErrorResponse`` if the caller is not an administrator; ``FilesError`` if the
-  ///   store cannot be opened.
+  ///   `UNAUTHENTICATED` or a ``StorageErrorResponse`` if the caller is not an administrator.
   package func authenticate(_ request: borrowing HTTPRequest, _ access: RouteAccess) throws -> Caller {
     let parameters = try StorageContext.parameters(of: request)
     let caller =
@@ -100,7 +99,6 @@ package final class CloudStorageAPI: API {
       }
     }
     try Self.requireNoKeys(parameters, request)
-    _ = try context.service.now()
     return caller
   }
 
@@ -123,9 +121,11 @@ package final class CloudStorageAPI: API {
     StorageContext.refuse(error, .cloud, responder)
   }
 
-  /// Reads the parts that all requests have in common. Never `nil` after ``authenticate(_:_:)``.
-  private func storageRequest(_ request: borrowing HTTPRequest, _ call: RoutedCall) -> StorageRequest? {
-    guard let parameters = try? StorageContext.parameters(of: request) else { return nil }
+  /// Reads the parts that all requests have in common.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the query is malformed.
+  private func storageRequest(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws -> StorageRequest {
+    let parameters = try StorageContext.parameters(of: request)
     return context.storageRequest(.cloud, parameters, request, call)
   }
 }

@@ -23,9 +23,11 @@ enum FilesControl {
     } catch { throw .invalid(error.description) }
     guard let upload else { throw .invalid("The body must be {\"rules\": {\"files\": […]}}.") }
     storageRequest.work { () throws(FilesError) in
+      let ruleset: Ruleset
       do throws(RulesetError) {
-        storageRequest.service.rules.upload(try Ruleset(compiling: upload.text, service: FileRules.service))
+        ruleset = try Ruleset(compiling: upload.text, service: FileRules.service)
       } catch { throw .invalid("There was an error updating rules:\n\(error.summary)") }
+      try storageRequest.service.setRules(ruleset, as: storageRequest.caller)
     } then: {
       storageRequest.send { $0.member("message", "Rules updated successfully") }
     }

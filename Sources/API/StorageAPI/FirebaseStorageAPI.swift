@@ -46,7 +46,7 @@ package final class FirebaseStorageAPI: API {
         try CloudResumableUpload(handler.storageRequest).start(target.bucket, named: target.name, request)
       },
       Route(.all, ["/v0/b/{bucket}", "/v0/b/{bucket}/{path...}"], kind: .files, access: .caller) { api, request, call in
-        api.storageRequest(request, call)?.failUnknown()
+        try api.storageRequest(request, call).failUnknown()
       },
     ]
   }
@@ -60,7 +60,7 @@ package final class FirebaseStorageAPI: API {
       @escaping @Sendable (FirebaseStorageHandler, FirebaseStorageHandler.Target, borrowing HTTPRequest) throws -> Void
   ) -> Route<FirebaseStorageAPI> {
     Route(methods, [path], kind: .files, access: .caller, when: condition) { api, request, call in
-      guard let made = api.storageRequest(request, call) else { return }
+      let made = try api.storageRequest(request, call)
       made.respond(request) { request in
         try handle(FirebaseStorageHandler(made), .init(request, call, made.parameters), request)
       }
@@ -75,7 +75,7 @@ package final class FirebaseStorageAPI: API {
       any BodySink
   ) -> Route<FirebaseStorageAPI> {
     .streamed(methods, [path], kind: .upload, access: .caller, when: condition) { api, request, call in
-      guard let made = api.storageRequest(request, call) else { return nil }
+      let made = try api.storageRequest(request, call)
       return made.open(request) { request in
         try open(FirebaseStorageHandler(made), .init(request, call, made.parameters), request)
       }
@@ -109,13 +109,9 @@ package final class FirebaseStorageAPI: API {
 
   /// Returns the caller by the request's `authorization` header.
   ///
-  /// - Throws: ``FilesError/invalid(_:)`` if the query is malformed; `UNAUTHENTICATED` if the credentials are not
-  ///   valid; ``FilesError`` if the store cannot be opened.
+  /// - Throws: `UNAUTHENTICATED` if the credentials are not valid.
   package func authenticate(_ request: borrowing HTTPRequest, _ access: RouteAccess) throws -> Caller {
-    _ = try StorageContext.parameters(of: request)
-    let caller = try authenticator.caller(of: request)
-    _ = try context.service.now()
-    return caller
+    try authenticator.caller(of: request)
   }
 
   /// Responds with an error in the form of this API.
@@ -123,9 +119,11 @@ package final class FirebaseStorageAPI: API {
     StorageContext.refuse(error, .firebase, responder)
   }
 
-  /// Reads the parts that all requests have in common. Never `nil` after ``authenticate(_:_:)``.
-  private func storageRequest(_ request: borrowing HTTPRequest, _ call: RoutedCall) -> StorageRequest? {
-    guard let parameters = try? StorageContext.parameters(of: request) else { return nil }
+  /// Reads the parts that all requests have in common.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the query is malformed.
+  private func storageRequest(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws -> StorageRequest {
+    let parameters = try StorageContext.parameters(of: request)
     return context.storageRequest(.firebase, parameters, request, call)
   }
 }

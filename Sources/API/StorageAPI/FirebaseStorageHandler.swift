@@ -76,13 +76,13 @@ struct FirebaseStorageHandler: Sendable {
       listing.countMax = count == 0 ? 1000 : min(count, 1000)
     }
     storageRequest.work { [listing] () throws(FilesError) in
-      try service.listObjects(listing, as: caller)
+      try service.listNames(listing, as: caller)
     } then: {
       send($0)
     }
   }
 
-  private func send(_ page: ObjectPage) {
+  private func send(_ page: ObjectNamesPage) {
     storageRequest.send { json in
       json.key("prefixes")
       json.beginArray()
@@ -90,10 +90,10 @@ struct FirebaseStorageHandler: Sendable {
       json.endArray()
       json.key("items")
       json.beginArray()
-      for object in page.objects {
+      for name in page.names {
         json.beginObject()
-        json.member("name", object.name.name)
-        json.member("bucket", object.name.bucket)
+        json.member("name", name.name)
+        json.member("bucket", name.bucket)
         json.endObject()
       }
       json.endArray()

@@ -24,7 +24,7 @@ package final class SignedURLAPI: API {
       row([.get, .head]) { try download($0, $1, $2) },
       row(.delete) { made, name, _ in try delete(made, name) },
       .streamed(.put, path, kind: .upload, access: .caller, when: { isSigned($0) }) { api, request, call in
-        guard let made = api.storageRequest(request, call) else { return nil }
+        let made = try api.storageRequest(request, call)
         return made.open(request) { request in try upload(made, object(request, call), request) }
       },
       row(.post, when: { isSigned($0) && $0.header("x-goog-resumable") != nil }) { made, name, request in
@@ -47,7 +47,7 @@ package final class SignedURLAPI: API {
       @escaping @Sendable (StorageRequest, ObjectName, borrowing HTTPRequest) throws -> Void
   ) -> Route<SignedURLAPI> {
     Route(methods, path, kind: .files, access: .caller, when: condition) { api, request, call in
-      guard let made = api.storageRequest(request, call) else { return }
+      let made = try api.storageRequest(request, call)
       made.respond(request) { request in try handle(made, object(request, call), request) }
     }
   }
@@ -122,9 +122,11 @@ package final class SignedURLAPI: API {
     return SignedURL(path, query, parameters, request, host: StorageContext.host(of: request))
   }
 
-  /// Reads the parts that all requests have in common. Never `nil` after ``authenticate(_:_:)``.
-  private func storageRequest(_ request: borrowing HTTPRequest, _ call: RoutedCall) -> StorageRequest? {
-    guard let parameters = try? StorageContext.parameters(of: request) else { return nil }
+  /// Reads the parts that all requests have in common.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the query is malformed.
+  private func storageRequest(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws -> StorageRequest {
+    let parameters = try StorageContext.parameters(of: request)
     return context.storageRequest(.cloud, SignedURL.trusted(parameters), request, call)
   }
 }

@@ -1,5 +1,6 @@
 package import DatabaseService
 package import Files
+package import RulesEngine
 
 /// Objects in buckets, with security rules: the calls of all APIs for files, one file each.
 ///
@@ -9,7 +10,7 @@ package import Files
 /// 3. Calls throw ``FilesError``.
 package final class StorageService: Sendable {
   /// The rules of all buckets.
-  package let rules: FileRules
+  private let rules: FileRules
   private let files: LazyFileStore
   private let authorizer: StorageAuthorizer
 
@@ -33,10 +34,16 @@ package final class StorageService: Sendable {
   /// - Throws: ``FilesError/denied(_:)`` if the caller is one of them.
   package func requireRules(as caller: Caller) throws(FilesError) { _ = try authorizer.access(of: caller, to: "") }
 
-  /// Counts the files, or returns `nil` if no request has used them yet. Call it for administrators only. Cost: reads
-  /// all metadata.
+  /// Replaces the rules of all buckets; see ``FileRules/upload(_:)``. On an emulator every caller may do so.
+  /// - Throws: ``FilesError/denied(_:)`` if the caller may not administer the server.
+  package func setRules(_ ruleset: Ruleset, as caller: Caller) throws(FilesError) {
+    do { _ = try authorizer.documents.administrator(caller) } catch { throw .denied(error.message) }
+    rules.upload(ruleset)
+  }
+
+  /// Counts the files, or returns `nil` if no request has used them yet. Cost: reads all metadata.
   /// - Throws: ``FilesError`` if the store fails.
-  package func statistics() throws(FilesError) -> FilesStatistics? { try files.opened?.statistics() }
+  package func statistics(as _: Administrator) throws(FilesError) -> FilesStatistics? { try files.opened?.statistics() }
 
   /// Returns the store as a caller may use it.
   func files(as caller: Caller) throws(FilesError) -> CallerFiles {

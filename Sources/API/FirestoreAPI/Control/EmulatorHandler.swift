@@ -89,9 +89,10 @@ package final class EmulatorHandler: API {
 
   private func statistics(_ call: RoutedCall) throws {
     let responder = call.responder
-    try service.statistics(as: service.administrator(call.caller)) { [files] result in
+    let administrator = try service.administrator(call.caller)
+    service.statistics(as: administrator) { [files] result in
       // This closure does not run on the loop, so it may count files.
-      let files = try? files?.statistics()
+      let files = try? files?.statistics(as: administrator)
       Self.send(result, responder) { databases, json in
         Self.append(databases, to: &json)
         if let files { json.append(files) }

@@ -32,8 +32,10 @@ package final class RESTHandler: API {
   func call(_ request: borrowing HTTPRequest, _ routed: RoutedCall) throws -> RESTRequest {
     let target = try DocumentsPath(request, routed)
     // The transport accepts the request sizes of the largest edition, so check the limit of this database's edition.
-    let bytesMax = service.edition(of: target.database).requestBytesMax
-    guard request.body.count <= bytesMax else { throw BodyTooLarge(bytesMax: bytesMax) }
+    if !request.body.isEmpty {
+      let bytesMax = service.edition(of: target.database).requestBytesMax
+      guard request.body.count <= bytesMax else { throw BodyTooLarge(bytesMax: bytesMax) }
+    }
     return RESTRequest(
       target: target, parameters: try QueryParameters(request.target.pathAndQuery.query),
       responder: routed.responder, caller: routed.caller)

@@ -8,23 +8,11 @@
 ///
 /// A pattern captures at most four parts.
 package struct RoutePattern: Sendable {
-  enum Segment: Equatable, Sendable {
-    case literal([UInt8])
+  /// A segment, whose text is borrowed from the pattern.
+  enum Segment {
+    case literal(UnsafeRawBufferPointer)
     case one
     case rest(Parity)
-
-    fileprivate init(_ text: ArraySlice<UInt8>) {
-      if text.first != UInt8(ascii: "{") {
-        self = .literal(Array(text))
-      } else if text.suffix(4).elementsEqual("...}".utf8) {
-        let name = text.dropFirst().dropLast(4)
-        let parity: Parity =
-          name.elementsEqual("document".utf8) ? .even : name.elementsEqual("collection".utf8) ? .odd : .any
-        self = .rest(parity)
-      } else {
-        self = .one
-      }
-    }
   }
 
   /// The numbers of segments that a capture of several segments matches.
@@ -35,25 +23,35 @@ package struct RoutePattern: Sendable {
 
   init(_ text: String) { self.text = text }
 
-  /// Returns the segments, and the verb after the last one with its colon; an empty verb if the pattern has none. A
-  /// malformed pattern of the route table is a programming error.
+  /// Calls `body` with the bytes of the path without the verb, and with the verb after it, including its colon. The verb
+  /// is empty if the pattern has none. A malformed pattern of the route table is a programming error.
   ///
-  /// The result is not stored, because only a router needs it, once. Bytes are compared rather than characters: a
-  /// server parses hundreds of patterns whenever it starts.
-  func parsed() -> (segments: [Segment], verb: [UInt8]) {
-    var bytes = Array(text.utf8)
-    precondition(bytes.first == UInt8(ascii: "/"), "malformed route pattern \(text)")
-    var verb: [UInt8] = []
-    let last = (bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0) + 1
-    if let brace = bytes[last...].lastIndex(of: UInt8(ascii: "}")), brace < bytes.count - 1 {
-      verb = Array(bytes[(brace + 1)...])
-      precondition(verb.first == UInt8(ascii: ":"), "malformed route pattern \(text)")
-      bytes.removeSubrange((brace + 1)...)
+  /// A server reads hundreds of patterns whenever it starts, so this allocates nothing.
+  func withParts(_ body: (_ path: UnsafeRawBufferPointer, _ verb: UnsafeRawBufferPointer) -> Void) {
+    var text = text
+    text.withUTF8 { utf8 in
+      let bytes = UnsafeRawBufferPointer(utf8)
+      precondition(bytes.first == UInt8(ascii: "/"), "malformed route pattern")
+      var end = bytes.count
+      while end > 0, bytes[end - 1] != UInt8(ascii: "}"), bytes[end - 1] != UInt8(ascii: "/") { end -= 1 }
+      // A verb follows a capture. Otherwise a colon is part of a literal segment.
+      if bytes[end - 1] == UInt8(ascii: "/") { end = bytes.count }
+      precondition(end == bytes.count || bytes[end] == UInt8(ascii: ":"), "malformed route pattern")
+      body(UnsafeRawBufferPointer(rebasing: bytes[..<end]), UnsafeRawBufferPointer(rebasing: bytes[end...]))
     }
-    let segments = bytes.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-      .map { Segment($0) }
-    precondition(segments.dropLast().allSatisfy { if case .rest = $0 { false } else { true } }, "rest is not last")
-    precondition(segments.count { if case .literal = $0 { false } else { true } } <= 4, "too many captures")
-    return (segments, verb)
+  }
+
+  /// Returns the segment of a path that starts at `start`, and the start of the next one, which is after the end of the
+  /// path if none follows.
+  static func segment(of path: UnsafeRawBufferPointer, at start: Int) -> (segment: Segment, next: Int) {
+    var end = start
+    while end < path.count, path[end] != UInt8(ascii: "/") { end += 1 }
+    let text = UnsafeRawBufferPointer(rebasing: path[start..<end])
+    guard text.first == UInt8(ascii: "{") else { return (.literal(text), end + 1) }
+    guard text.count > 4, text[text.count - 2] == UInt8(ascii: ".") else { return (.one, end + 1) }
+    precondition(end == path.count, "the capture of several segments is not the last segment")
+    let parity: Parity =
+      text.dropping("{document.") != nil ? .even : text.dropping("{collection.") != nil ? .odd : .any
+    return (.rest(parity), end + 1)
   }
 }

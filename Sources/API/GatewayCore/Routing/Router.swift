@@ -25,10 +25,12 @@ package struct Router: Sendable {
     let parity: RoutePattern.Parity
     let hasCondition: Bool
 
-    init(_ number: Int, _ endpoint: any Endpoint, verb: [UInt8], _ parity: RoutePattern.Parity) {
+    init(
+      _ number: Int, _ endpoint: any Endpoint, _ parity: RoutePattern.Parity, verb: UnsafeRawBufferPointer? = nil
+    ) {
       self.number = number
       methods = endpoint.methods
-      self.verb = verb
+      self.verb = verb.map { Array($0) } ?? []
       self.parity = parity
       hasCondition = endpoint.hasCondition
     }
@@ -47,34 +49,42 @@ package struct Router: Sendable {
   }
 
   private mutating func insert(_ pattern: RoutePattern, _ number: Int, _ endpoint: any Endpoint) {
-    let (segments, verb) = pattern.parsed()
-    var node = 0
-    for (index, segment) in segments.enumerated() {
-      switch segment {
-      case .literal(let text):
-        // `…/documents/{path...}:verb` without a path is `…/documents:verb`.
-        if index == segments.count - 2, case .rest(.any) = segments[index + 1] {
-          let end = child(of: node, text + verb)
-          nodes[end].ends.append(Row(number, endpoint, verb: [], .any))
+    pattern.withParts { path, verb in
+      var (node, start, captures) = (0, 1, 0)
+      while start <= path.count {
+        let (segment, next) = RoutePattern.segment(of: path, at: start)
+        switch segment {
+        case .literal(let text):
+          // `…/documents/{path...}:verb` without a path is `…/documents:verb`.
+          if next <= path.count, case .rest(.any) = RoutePattern.segment(of: path, at: next).segment {
+            let end = (Array(text) + Array(verb)).withUnsafeBytes { child(of: node, $0) }
+            nodes[end].ends.append(Row(number, endpoint, .any))
+          }
+          node = child(of: node, text)
+        case .one:
+          captures += 1
+          if nodes[node].capture == nil {
+            nodes[node].capture = nodes.count
+            nodes.append(Node())
+          }
+          node = nodes[node].capture ?? 0
+        case .rest(let parity):
+          precondition(captures < 4, "too many captures")
+          return nodes[node].rests.append(Row(number, endpoint, parity, verb: verb))
         }
-        node = child(of: node, text)
-      case .one:
-        if nodes[node].capture == nil {
-          nodes[node].capture = nodes.count
-          nodes.append(Node())
-        }
-        node = nodes[node].capture ?? 0
-      case .rest(let parity):
-        nodes[node].rests.append(Row(number, endpoint, verb: verb, parity))
-        return
+        start = next
       }
+      precondition(captures <= 4, "too many captures")
+      nodes[node].ends.append(Row(number, endpoint, .any, verb: verb))
     }
-    nodes[node].ends.append(Row(number, endpoint, verb: verb, .any))
   }
 
-  private mutating func child(of node: Int, _ text: [UInt8]) -> Int {
-    if let found = nodes[node].literals.first(where: { $0.text == text }) { return found.node }
-    nodes[node].literals.append((text, nodes.count))
+  /// Returns the node after a literal segment.
+  private mutating func child(of node: Int, _ text: UnsafeRawBufferPointer) -> Int {
+    for (known, next) in nodes[node].literals where known.count == text.count {
+      if text.elementsEqual(known) { return next }
+    }
+    nodes[node].literals.append((Array(text), nodes.count))
     nodes.append(Node())
     return nodes.count - 1
   }

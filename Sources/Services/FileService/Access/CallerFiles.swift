@@ -23,16 +23,8 @@ struct CallerFiles: Sendable {
   /// Returns the store itself, for calls that rules cannot allow.
   /// - Throws: ``FilesError/denied(_:)`` if the caller is not an administrator.
   func administrator() throws(FilesError) -> FileStore {
-    guard isAdministrator else { throw .denied("Missing admin credentials.") }
+    guard caller.isAdmin else { throw .denied("Missing admin credentials.") }
     return store
-  }
-
-  private var isAdministrator: Bool {
-    guard let access = try? authorizer.access(of: caller, to: "") else { return false }
-    return switch access {
-    case .unrestricted: true
-    case .restricted: false
-    }
   }
 
   // MARK: - Objects
@@ -62,12 +54,13 @@ struct CallerFiles: Sendable {
     }
   }
 
-  /// Returns a page of a bucket's objects.
-  func list(_ listing: ObjectListing) throws(FilesError) -> ObjectPage {
+  /// Returns the names on a page of a bucket's objects. The rules that allow a list may deny to get the objects, whose
+  /// metadata include download tokens, so the result contains no metadata.
+  func listNames(_ listing: ObjectListing) throws(FilesError) -> ObjectNamesPage {
     let prefix = listing.prefix.utf8
     let folder = prefix.last == UInt8(ascii: "/") ? prefix.dropLast() : prefix[...]
     _ = try authorizer.grant(.list, ObjectName(bucket: listing.bucket, name: String(Substring(folder))), as: caller)
-    return try store.list(listing)
+    return ObjectNamesPage(try store.list(listing))
   }
 
   /// Stores received content as an object.
@@ -112,14 +105,14 @@ struct CallerFiles: Sendable {
       }, change)
   }
 
-  /// Adds a download token to an object without one. If another object has replaced it, the caller and `check` must
-  /// accept that one.
+  /// Adds a download token to an object without one. The rules authorize the read of the object as it is now. If another
+  /// object has replaced it, `check` must accept that one.
   func addDownloadToken(
     to object: StoredObject, check: (StoredObject?) throws(FilesError) -> Void
   ) throws(FilesError) -> StoredObject {
-    try store.addDownloadToken(to: object) { (other) throws(FilesError) in
-      _ = try authorizer.grant(.get, object.name, as: caller, before: other)
-      try check(other)
+    try store.addDownloadToken(to: object) { (found, isReplaced) throws(FilesError) in
+      _ = try authorizer.grant(.get, object.name, as: caller, before: found)
+      if isReplaced { try check(found) }
     }
   }
 
@@ -141,7 +134,7 @@ struct CallerFiles: Sendable {
 
   /// The limit of content of unknown length, or `nil` for administrators.
   private var unknownLimit: UploadLimit? {
-    if isAdministrator { return nil }
+    if caller.isAdmin { return nil }
     return UploadLimit(bytes: Self.unknownBytesMax, error: .lengthRequired(bytesMax: Self.unknownBytesMax))
   }
 
@@ -151,7 +144,7 @@ struct CallerFiles: Sendable {
   /// cannot decide yet because they use checksums, an upload longer than ``unknownBytesMax`` is rejected.
   func authorizeEarly(_ draft: ObjectDraft) throws(FilesError) {
     try draft.attributes.check()
-    if isAdministrator { return }
+    if caller.isAdmin { return }
     let sizes = draft.sizes
     let probed = sizes.map { $0.count > 1 ? [$0.lowerBound, $0.upperBound] : [$0.lowerBound] } ?? Self.probedSizes
     var refusal: FilesError?
@@ -184,7 +177,7 @@ struct CallerFiles: Sendable {
     record.conditions = draft.conditions
     record.declared = draft.declared
     record.declaredSize = draft.sizes?.lowerBound
-    record.isAdmin = isAdministrator
+    record.isAdmin = caller.isAdmin
     record.owner = owner
     try store.beginUpload(record, initiator: remembersCaller ? caller : nil)
     return record

@@ -23,16 +23,16 @@ extension FileStore {
   /// Adds a download token to an object if it has none, and changes nothing else.
   /// - Parameters:
   ///   - checked: the object that the caller was authorized to read.
-  ///   - check: called if the stored object is no longer `checked`, with the current object or `nil`.
+  ///   - check: called with the current object or `nil`, and whether it is no longer `checked`.
   /// - Throws: ``FilesError/noSuchObject(_:)`` if the object does not exist; the errors of `check`.
   package func addDownloadToken(
-    to checked: StoredObject, check: (StoredObject?) throws(FilesError) -> Void
+    to checked: StoredObject, check: (StoredObject?, _ isReplaced: Bool) throws(FilesError) -> Void
   ) throws(FilesError) -> StoredObject {
     let name = checked.name
     return try change { (transaction, _, _) throws(FilesError) in
       let found = try transaction.object(name)
       let isUnchanged = found?.generation == checked.generation && found?.metageneration == checked.metageneration
-      if !isUnchanged { try check(found) }
+      try check(found, !isUnchanged)
       guard var object = found else { throw .noSuchObject(name) }
       guard object.attributes.metadata.downloadTokens.isEmpty else { return object }
       object.attributes.metadata.downloadTokens = [DownloadToken.make()]
