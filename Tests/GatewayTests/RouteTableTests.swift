@@ -90,6 +90,41 @@ import TestSupport
     }
   }
 
+  /// Requests near the limits of a pattern, on an emulator without data, and the start of the response's body.
+  @Test(arguments: [
+    ("POST", "/documents:commit", 200, "{}"), ("POST", "/documents%3Acommit", 404, "Not Found"),
+    ("GET", "/%64ocuments/c/x", 404, "Not Found"),
+    // Only a POST has a verb; other methods read a document whose ID ends like one.
+    ("GET", "/documents/c/x:runQuery", 404, "{"), ("DELETE", "/documents/c/x:runQuery", 200, "{"),
+    ("POST", "/documents/c/x:runQuery", 400, "[{"), ("POST", "/documents/c:runQuery", 400, "["),
+    // An empty ID is an error of the name.
+    ("GET", "/documents//x", 400, "{"), ("GET", "/documents/c//", 400, "{"),
+  ])
+  func pathsNearThePatternsMatch(method: String, path: String, status: Int, start: String) throws {
+    let server = try TestServer()
+    let target = "/v1/projects/p/databases/(default)" + path
+    let response = try server.request(method, target, method == "POST" ? "{}" : nil)
+    #expect(response.status == status && response.text.hasPrefix(start), "\(response.status) \(response.text)")
+  }
+
+  @Test func objectsMayFollowAnEmptySegment() throws {
+    let server = try TestServer()
+    let upload = "/upload/storage/v1/b/p.appspot.com/o?uploadType=media&name=acl"
+    #expect(try server.request("POST", upload, "x").status == 200)
+    #expect(try server.request("DELETE", "/b/p.appspot.com/o//acl").status == 204)
+    #expect(try server.request("GET", "/b/p.appspot.com/o/acl").status == 404)
+    #expect(try server.request("GET", "/storage/v1/b/none//o").status == 404)
+  }
+
+  @Test func testSuitesMaySendAnyCredentials() throws {
+    let server = try TestServer()
+    let path = "/emulator/v1/projects/p/databases/(default)/documents"
+    for credentials in ["Bearer a.b.c", "Basic x"] {
+      let response = try server.request("DELETE", path, headers: [("Authorization", credentials)])
+      #expect(response.status == 200, "\(credentials): \(response.status) \(response.text)")
+    }
+  }
+
   private static func isExpected(_ pattern: String, _ response: TestServer.Response) -> Bool {
     // A channel opens for every client; its stream refuses each target.
     if pattern.hasSuffix("/channel") { return true }

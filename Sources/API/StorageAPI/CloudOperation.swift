@@ -56,7 +56,8 @@ struct CloudOperation: Sendable {
     CloudOperation(.all, ["/{bucket}/", "/{bucket}/o/", "/{bucket}/o/{path...}"]) { handler, _, _ in
       handler.storageRequest.failUnknown()
     },
-    CloudOperation(.all, ["/{bucket}/{kind}", "/{bucket}/{kind}/{path...}"]) { handler, _, request in
+    CloudOperation(.all, ["/{bucket}/{kind}", "/{bucket}/{kind}/{path...}"]) { handler, path, request in
+      if try path.text(1).isEmpty { return handler.storageRequest.failUnknown() }
       handler.handleAccess(request)
     },
     CloudOperation(.all, ["/{path...}"]) { handler, _, _ in handler.storageRequest.failUnknown() },
@@ -65,7 +66,7 @@ struct CloudOperation: Sendable {
   private static let buckets = ["", "/"]
   private static let bucket = ["/{bucket}", "/{bucket}/"]
   private static let objects = ["/{bucket}/o", "/{bucket}/o/"]
-  private static let object = ["/{bucket}/o/{object}", "/{bucket}/o/{object}/{path...}"]
+  private static let object = ["/{bucket}/o/{object...}"]
 }
 
 /// The parts of a path that a ``CloudOperation`` captures. It borrows the request.
@@ -97,14 +98,13 @@ struct CloudPath {
   /// - Throws: ``FilesError`` if the name is not valid.
   func object() throws -> ObjectName { try ObjectName(checking: text(0), text(1)) }
 
-  /// The object whose name is the second part and all segments of the third.
+  /// The object whose name is all segments of the second part.
   ///
   /// - Throws: ``FilesError`` if the name is not valid.
   func longObject() throws -> ObjectName {
     var segments: [String] = []
-    for part in [parts[1]] + parts[2].split(separator: UInt8(ascii: "/")).map(UnsafeRawBufferPointer.init(rebasing:))
-    where !part.isEmpty {
-      segments.append(try RoutedCall.decoded(part))
+    for part in parts[1].split(separator: UInt8(ascii: "/")) {
+      segments.append(try RoutedCall.decoded(UnsafeRawBufferPointer(rebasing: part)))
     }
     return try ObjectName(checking: text(0), segments.joined(separator: "/"))
   }

@@ -2,6 +2,7 @@ package import DatabaseService
 import Files
 import FileService
 package import GatewayCore
+import Synchronization
 package import Transport
 
 /// Cloud Storage's JSON API, which only administrators use (storage-api.md, sections 9 to 11), and the request with
@@ -9,10 +10,21 @@ package import Transport
 package final class CloudStorageAPI: API {
   package let authenticator: Authenticator
   private let context: StorageContext
+  /// The router of the operations, by which the parts of a batch are matched. Their numbers are the indexes of
+  /// ``CloudOperation/all``.
+  private let operations = Mutex<Router?>(nil)
 
   package init(_ context: StorageContext, _ authenticator: Authenticator) {
     self.context = context
     self.authenticator = authenticator
+  }
+
+  private var operationsRouter: Router {
+    operations.withLock { router in
+      let known = router ?? Router(Array(endpoints.prefix(CloudOperation.all.count)))
+      router = known
+      return known
+    }
   }
 
   private static let upload = "/upload/storage/v1/b"
@@ -52,8 +64,7 @@ package final class CloudStorageAPI: API {
       },
       Route(.post, batch, kind: .files, access: .administrator) { api, request, call in
         let made = try api.storageRequest(request, call)
-        let router = Router(Array(api.endpoints.prefix(CloudOperation.all.count)))
-        made.respond(request) { request in try CloudBatch.handle(made, request, router) }
+        made.respond(request) { request in try CloudBatch.handle(made, request, api.operationsRouter) }
       },
       row(.put, ["/internal/setRules"]) { made, request, _ in try FilesControl.setRules(made, request) },
       row(.all, batch + ["\(upload)/{path...}", "/internal/{name}", "/internal/{name}/{path...}"]) { made, _, _ in

@@ -105,8 +105,26 @@ extension StorageRequest {
 }
 
 extension HTTPRequest {
-  /// Whether the query has a parameter. A malformed query has none; such a request is refused later.
-  borrowing func hasParameter(_ name: StaticString) -> Bool { parameter(name) != nil }
+  /// Whether the query has a parameter, in lowerCamelCase or snake_case. Decodes nothing, because several routes ask for
+  /// each request; clients do not encode these names.
+  borrowing func hasParameter(_ name: StaticString) -> Bool {
+    target.pathAndQuery.query.split(separator: UInt8(ascii: "&")).contains { part in
+      var index = 0
+      var isUpper = false
+      for byte in part.prefix(while: { $0 != UInt8(ascii: "=") }) {
+        if byte == UInt8(ascii: "_") {
+          isUpper = true
+          continue
+        }
+        guard index < name.utf8CodeUnitCount, name.utf8Start[index] == (isUpper ? byte & 0xDF : byte) else {
+          return false
+        }
+        isUpper = false
+        index += 1
+      }
+      return index == name.utf8CodeUnitCount
+    }
+  }
 
   /// A parameter of the query, or `nil` if it is missing or the query is malformed.
   borrowing func parameter(_ name: StaticString) -> String? {

@@ -28,6 +28,14 @@ final class GRPCCall {
     compression = GRPCCompression(exchange: head.isGzip ? exchange : nil)
   }
 
+  /// Creates the call of a request.
+  ///
+  /// - Throws: the errors of ``GRPCRequestHead/check()``.
+  convenience init(_ request: borrowing HTTPRequest, _ routed: RoutedCall) throws {
+    self.init(routed.responder.exchange, GRPCRequestHead(request), routed.caller)
+    try head.check()
+  }
+
   /// A reference to the call for other threads.
   var bound: LoopBound<GRPCCall> { LoopBound(self, to: exchange.loop) }
 

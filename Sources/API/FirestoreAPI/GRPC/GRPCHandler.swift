@@ -73,8 +73,7 @@ package final class GRPCHandler: API {
     path: String, _ handle: @escaping @Sendable (GRPCHandler, UnsafeRawBufferPointer, GRPCCall) throws -> Void
   ) -> Route<GRPCHandler> {
     Route(.all, [path], kind: .grpc, access: .caller, when: { isGRPC($0) }) { handler, request, routed in
-      let call = GRPCCall(routed.responder.exchange, GRPCRequestHead(request), routed.caller)
-      try call.head.check()
+      let call = try GRPCCall(request, routed)
       do {
         let (message, isCompressed) = try GRPCFrame.single(request.body)
         if isCompressed {
@@ -92,8 +91,7 @@ package final class GRPCHandler: API {
     _ path: String, _ make: @escaping @Sendable (GRPCHandler, GRPCCall, borrowing HTTPRequest) -> GRPCStream
   ) -> Route<GRPCHandler> {
     .streamed(.all, [path], kind: .grpc, access: .caller, when: { isGRPC($0) }) { handler, request, routed in
-      let call = GRPCCall(routed.responder.exchange, GRPCRequestHead(request), routed.caller)
-      try call.head.check()
+      let call = try GRPCCall(request, routed)
       let stream = make(handler, call, request)
       call.stream(stream)
       call.watchDeadline()

@@ -45,7 +45,10 @@ extension RESTHandler {
     if case RouteError.wrongMethod = error { return responder.sendText(404, "Not Found\n") }
     if let error = error as? BodyTooLarge { return responder.sendTooLarge(bytesMax: error.bytesMax) }
     let path = request.target.pathAndQuery.path
-    let isStreaming = Self.streamingVerbs.contains { path.suffix($0.utf8CodeUnitCount).elementsEqual($0.bytes) }
+    // Document IDs may end like a verb.
+    let isStreaming =
+      request.method == .post
+      && Self.streamingVerbs.contains { path.suffix($0.utf8CodeUnitCount).elementsEqual($0.bytes) }
     responder.sendError(Status(error, database: DocumentsPath.database(in: path)), inArray: isStreaming)
   }
 

@@ -46,6 +46,16 @@ struct ChannelForm: Equatable, Sendable {
     for index in maps.indices { maps[index].number += offset }
   }
 
+  /// Returns the header block of a form without reading its messages, or `nil` if the form has none.
+  ///
+  /// - Throws: ``ChannelFault/malformed(_:)`` if the encoding of the block is malformed.
+  static func headers(in body: UnsafeRawBufferPointer) throws(ChannelFault) -> [UInt8]? {
+    for part in body.split(separator: UInt8(ascii: "&")) {
+      if let value = UnsafeRawBufferPointer(rebasing: part).dropping("headers=") { return try decode(value) }
+    }
+    return nil
+  }
+
   /// Parses the name after `req`: the index in this form, `_`, the key.
   private static func map(
     _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer

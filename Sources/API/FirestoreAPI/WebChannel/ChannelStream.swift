@@ -30,8 +30,16 @@ protocol ChannelStream {
 }
 
 /// The method that a channel carries.
-package enum ChannelMethod: Sendable {
+package enum ChannelMethod: CaseIterable, Sendable {
   case listen, write
+
+  /// The path of the method's channels.
+  var path: StaticString {
+    switch self {
+    case .listen: "/google.firestore.v1.Firestore/Listen/channel"
+    case .write: "/google.firestore.v1.Firestore/Write/channel"
+    }
+  }
 }
 
 /// A stream that fails at once. Its handshake still succeeds, because only a channel can carry an error's code.

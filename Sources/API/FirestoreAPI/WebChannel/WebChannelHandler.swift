@@ -37,31 +37,31 @@ package final class WebChannelHandler: API {
 
   /// The requests that the API handles.
   package static var routes: [Route<WebChannelHandler>] {
-    let service = "/google.firestore.v1.Firestore"
-    let channels = [(ChannelMethod.listen, "\(service)/Listen/channel"), (.write, "\(service)/Write/channel")]
-    let opening = channels.map { method, path in
-      Route<WebChannelHandler>(.post, [path], kind: .channel, access: .caller, when: { opensChannel($0) }) {
+    let opening = ChannelMethod.allCases.map { method in
+      Route<WebChannelHandler>(.post, ["\(method.path)"], kind: .channel, access: .caller, when: { opensChannel($0) }) {
         try $0.openChannel(method, $1, $2.responder, as: .success($2.caller))
       }
     }
     // The session ID in the query is the credential of all other requests.
-    let others = channels.map { method, path in
-      Route<WebChannelHandler>(.all, [path], kind: .channel, access: .everyone) {
+    let others = ChannelMethod.allCases.map { method in
+      Route<WebChannelHandler>(.all, ["\(method.path)"], kind: .channel, access: .everyone) {
         try $0.handle(method, $1, $2.responder)
       }
     }
     return opening + others + [
-      Route(.all, ["\(service)/{method...}"], kind: .channel, access: .everyone) { _, _, call in
+      Route(.all, ["/google.firestore.v1.Firestore/{method...}"], kind: .channel, access: .everyone) { _, _, call in
         call.responder.sendText(415, "A gRPC call needs HTTP/2 and the content type application/grpc.\n")
       }
     ]
   }
 
-  /// Whether a POST has no session ID, and so opens a channel. Decodes nothing, because each POST comes here first.
+  /// Whether a POST has no session ID, and so opens a channel. Decodes the query only if it has to, because each POST
+  /// comes here first.
   private static func opensChannel(_ request: borrowing HTTPRequest) -> Bool {
-    !request.target.pathAndQuery.query.split(separator: UInt8(ascii: "&")).contains { part in
-      part.starts(with: "SID=".utf8) || part.elementsEqual("TYPE=terminate".utf8)
-    }
+    let query = request.target.pathAndQuery.query
+    if query.split(separator: UInt8(ascii: "&")).contains(where: { $0.starts(with: "SID=".utf8) }) { return false }
+    guard let parameters = try? ChannelParameters(query) else { return false }
+    return !parameters.isTerminate && parameters.sessionID == nil
   }
 
   /// Returns the caller who opens a channel. Browsers send their header fields in the form, older clients in the
@@ -69,9 +69,8 @@ package final class WebChannelHandler: API {
   ///
   /// - Throws: ``ChannelFault`` if the request is malformed, `UNAUTHENTICATED` if the credentials are not valid.
   package func authenticate(_ request: borrowing HTTPRequest, _ access: RouteAccess) throws -> Caller {
-    let form = try ChannelForm(request.body)
     let parameters = try ChannelParameters(request.target.pathAndQuery.query)
-    for block in [form.headers, parameters.headers] {
+    for block in [try ChannelForm.headers(in: request.body), parameters.headers] {
       let caller = try block?.withUnsafeBytes { block in
         try ChannelForm.header("authorization", in: block).map { try authenticator.caller(authorization: $0) }
       }
@@ -88,9 +87,8 @@ package final class WebChannelHandler: API {
       case RouteError.wrongMethod: responder.sendText(405, "A channel supports only POST and GET.\n")
       case let fault as ChannelFault: throw fault
       case let status as Status:
-        let isListen = request.target.pathAndQuery.path.elementsEqual(
-          "/google.firestore.v1.Firestore/Listen/channel".utf8)
-        try openChannel(isListen ? .listen : .write, request, responder, as: .failure(status))
+        let isWrite = request.target.dropping(ChannelMethod.write.path) != nil
+        try openChannel(isWrite ? .write : .listen, request, responder, as: .failure(status))
       default: responder.sendError(Status(error, database: nil))
       }
     } catch { responder.sendFault(error as? ChannelFault ?? .malformed("Malformed request")) }

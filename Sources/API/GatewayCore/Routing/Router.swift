@@ -3,7 +3,7 @@ package import Transport
 /// Finds the route of a request: first by the segments of the path, then by method, verb and condition.
 ///
 /// The routes form a tree of path segments. A literal segment is preferred to a capture, and a capture of one segment to
-/// a capture of the rest. Among the routes of one path the first one wins. Cost: a comparison for each segment and
+/// a capture of the rest, unless the segment is empty. Among the routes of one path the first one wins. Cost: a comparison for each segment and
 /// each of the literals that may occur there; no allocation.
 package struct Router: Sendable {
   /// A place in the tree: the segments that may follow, and the routes that may end here.
@@ -119,23 +119,24 @@ package struct Router: Sendable {
     if let next = literal(segment, of: node), find(next, from: end + 1, captured: captured, &search, request) {
       return true
     }
-    if let next = nodes[node].capture {
+    func one(_ end: Int) -> Bool {
+      guard let next = nodes[node].capture else { return false }
       search.match[captured] = RouteMatch.Part(start: start, count: end - start)
-      if find(next, from: end + 1, captured: captured + 1, &search, request) { return true }
+      return find(next, from: end + 1, captured: captured + 1, &search, request)
     }
-    guard !nodes[node].rests.isEmpty else { return false }
-    search.match[captured] = RouteMatch.Part(start: start, count: path.count - start)
-    return select(nodes[node].rests, captured + 1, &search, request)
+    if !segment.isEmpty, one(end) { return true }
+    if !nodes[node].rests.isEmpty {
+      search.match[captured] = RouteMatch.Part(start: start, count: path.count - start)
+      if select(nodes[node].rests, captured + 1, &search, request) { return true }
+    }
+    return segment.isEmpty && one(end)
   }
 
   private func literal(_ segment: UnsafeRawBufferPointer, of node: Int) -> Int? {
     for (text, next) in nodes[node].literals where text.count == segment.count {
       if text.elementsEqual(segment) { return next }
     }
-    guard segment.contains(UInt8(ascii: "%")) else { return nil }
-    var decoded: [UInt8] = []
-    guard PercentEncoding.decode(segment, into: &decoded) else { return nil }
-    return nodes[node].literals.first { $0.text == decoded }?.node
+    return nil
   }
 
   /// Selects the first row whose method, verb and condition match.
@@ -143,7 +144,7 @@ package struct Router: Sendable {
     _ rows: [Row], _ captured: Int, _ search: inout Search, _ request: borrowing HTTPRequest
   ) -> Bool {
     for row in rows {
-      guard row.verb.isEmpty || Self.ends(search.path, with: row.verb),
+      guard row.verb.isEmpty || hasVerb(row, search, captured),
         row.parity == .any || hasParity(row, search, captured)
       else { continue }
       let hasMethod = row.methods.contains(search.method)
@@ -168,7 +169,9 @@ package struct Router: Sendable {
     return isOdd == (row.parity == .odd)
   }
 
-  private static func ends(_ path: UnsafeRawBufferPointer, with verb: [UInt8]) -> Bool {
-    path.count > verb.count && path.suffix(verb.count).elementsEqual(verb)
+  /// Whether the path ends with the verb of the row, after at least one byte of the last capture.
+  private func hasVerb(_ row: Row, _ search: Search, _ captured: Int) -> Bool {
+    (captured == 0 || search.match[captured - 1].count > row.verb.count)
+      && search.path.suffix(row.verb.count).elementsEqual(row.verb)
   }
 }

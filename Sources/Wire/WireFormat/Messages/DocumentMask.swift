@@ -11,6 +11,7 @@ struct DocumentMask: DecodableMessage {
 
   mutating func decode(_ field: inout some MessageField) throws(WireError) {
     if field.matches(1, "field_paths") {
+      if !field.addsElements { paths = [] }
       try field.forEach { (element) throws(WireError) in paths.append(try element.fieldPath()) }
     }
   }

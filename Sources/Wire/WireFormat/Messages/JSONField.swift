@@ -114,6 +114,8 @@ package struct JSONField: MessageField {
 
   package var database: DatabaseID? { decoder.names.database }
 
+  package var addsElements: Bool { false }
+
   package func forEach(_ body: (JSONField) throws(WireError) -> Void) throws(WireError) {
     decoder.enter(field)
     defer { decoder.leave() }

@@ -81,6 +81,9 @@ package protocol MessageField {
   var database: DatabaseID? { get }
   /// Calls `body` with each element of a repeated field. In JSON the field has all elements, in protobuf one.
   func forEach(_ body: (Self) throws(WireError) -> Void) throws(WireError)
+  /// Whether a repeated field that occurs again adds its elements. That is so in protobuf; in JSON the last member
+  /// replaces the others.
+  var addsElements: Bool { get }
 }
 
 extension MessageField {
@@ -110,6 +113,7 @@ extension MessageField {
   func append<M: DecodableMessage>(
     _ empty: M, to elements: inout [M.Decoded], countMax: Int = .max, excess: ModelError = .emptyFilter
   ) throws(WireError) {
+    if !addsElements { elements.removeAll() }
     try forEach { (element) throws(WireError) in
       guard elements.count < countMax else { throw .model(excess) }
       elements.append(try element.message(empty))
@@ -118,6 +122,7 @@ extension MessageField {
 
   /// Appends documents of the request's database.
   func append(to keys: inout [DocumentKey]) throws(WireError) {
+    if !addsElements { keys.removeAll() }
     try forEach { (element) throws(WireError) in
       let name = try element.documentName()
       if let mismatch = database.mismatch(name.database) { throw mismatch }
@@ -128,6 +133,7 @@ extension MessageField {
   /// Appends writes to the request's database.
   func append(to writes: inout [Write]) throws(WireError) {
     var mismatch: WireError?
+    if !addsElements { writes.removeAll() }
     try forEach { (element) throws(WireError) in
       let write = try element.message(WriteMembers())
       mismatch = mismatch ?? database.mismatch(write.database)

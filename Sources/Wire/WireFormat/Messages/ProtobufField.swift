@@ -93,5 +93,7 @@ package struct ProtobufField: MessageField {
 
   package var database: DatabaseID? { decoder.names.database }
 
+  package var addsElements: Bool { true }
+
   package func forEach(_ body: (ProtobufField) throws(WireError) -> Void) throws(WireError) { try body(self) }
 }

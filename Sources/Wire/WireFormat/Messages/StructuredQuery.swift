@@ -33,6 +33,7 @@ struct QueryMembers: DecodableMessage {
   }
 
   private mutating func from(_ field: some MessageField) throws(WireError) {
+    if !field.addsElements { selectors = 0 }
     try field.forEach { (element) throws(WireError) in
       selectors += 1
       guard selectors == 1 else { throw .model(.severalSelectors) }
@@ -116,6 +117,7 @@ private struct CursorMembers: DecodableMessage {
 
   mutating func decode(_ field: inout some MessageField) throws(WireError) {
     if field.matches(1, "values") {
+      if !field.addsElements { bound.values = [] }
       try field.forEach { (element) throws(WireError) in bound.values.append(try element.value(.operand)) }
     } else if field.matches(2, "before", .varint) {
       bound.isBefore = try field.bool()
