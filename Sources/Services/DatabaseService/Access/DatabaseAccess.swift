@@ -1,3 +1,4 @@
+import Basics
 import DocumentModel
 import DocumentStore
 import QueryEngine
@@ -52,7 +53,7 @@ package struct DatabaseAccess: Sendable {
     _ consistency: ConsistencySelector = .latest, _ body: (inout GuardedSnapshot) throws -> R
   ) throws -> R {
     try database.read(consistency) { reader, readTime in
-      var snapshot = GuardedSnapshot(reader: reader.take(), readTime: readTime)
+      var snapshot = GuardedSnapshot(reader: reader.take(), readTime: readTime, scratch: database.scratch)
       return try body(&snapshot)
     }
   }
@@ -62,7 +63,7 @@ package struct DatabaseAccess: Sendable {
   func read<R>(again readTime: ReadTime, _ body: (inout GuardedSnapshot) throws -> R) throws -> R {
     try database.read { reader in
       try database.checkReadable(readTime.timestamp.microseconds, &reader)
-      var snapshot = GuardedSnapshot(reader: reader.take(), readTime: readTime)
+      var snapshot = GuardedSnapshot(reader: reader.take(), readTime: readTime, scratch: database.scratch)
       return try body(&snapshot)
     }
   }
@@ -229,10 +230,12 @@ struct GuardedSnapshot: ~Copyable {
   fileprivate var reader: SnapshotReader
   /// The moment that reads of this snapshot show.
   let readTime: ReadTime
+  private let scratch: ScratchSpace
 
-  fileprivate init(reader: SnapshotReader, readTime: ReadTime) {
+  fileprivate init(reader: SnapshotReader, readTime: ReadTime, scratch: ScratchSpace) {
     self.reader = reader
     self.readTime = readTime
+    self.scratch = scratch
   }
 
   /// Returns the version of the last commit.
@@ -251,7 +254,7 @@ struct GuardedSnapshot: ~Copyable {
   /// Plans the query that a grant is for. The results can be pulled only with ``slice(_:_:)``.
   func results(_ grant: borrowing QueryGrant, _ indexes: IndexCatalog) throws -> any QueryResults {
     try grant.query.results(
-      reader.snapshot, at: grant.readTime.timestamp.microseconds, PlanOptions(indexes: indexes))
+      reader.snapshot, at: grant.readTime.timestamp.microseconds, PlanOptions(indexes: indexes, scratch: scratch))
   }
 
   /// Continues a query; see ``QueryEngine/QueryResults/slice(_:units:_:)``.
@@ -265,7 +268,7 @@ struct GuardedSnapshot: ~Copyable {
   ) throws -> AggregationExecution {
     try AggregationExecution(
       aggregations, over: grant.query, reader.snapshot, at: grant.readTime.timestamp.microseconds,
-      PlanOptions(indexes: indexes))
+      PlanOptions(indexes: indexes, scratch: scratch))
   }
 
   /// Continues an aggregation. Returns the values after the last slice, otherwise `nil`.
@@ -276,7 +279,8 @@ struct GuardedSnapshot: ~Copyable {
   /// Plans to divide the results of the query that a grant is for.
   func sampler(cutsMax: Int, _ grant: borrowing QueryGrant) throws -> PartitionSampler {
     try PartitionSampler(
-      grant.query, cutsMax: cutsMax, reader.snapshot, at: grant.readTime.timestamp.microseconds)
+      grant.query, cutsMax: cutsMax, reader.snapshot, at: grant.readTime.timestamp.microseconds,
+      PlanOptions(scratch: scratch))
   }
 
   /// Continues to divide results. Returns the names after the last slice, otherwise `nil`.
@@ -288,7 +292,7 @@ struct GuardedSnapshot: ~Copyable {
   ) throws -> (query: ResolvedQuery, results: any QueryResults) {
     let query = ResolvedQuery(listing: grant.query, orders: orders, after: place, limit: limit, in: grant.database)
     let results = try query.results(
-      reader.snapshot, at: grant.readTime.timestamp.microseconds, PlanOptions(indexes: indexes))
+      reader.snapshot, at: grant.readTime.timestamp.microseconds, PlanOptions(indexes: indexes, scratch: scratch))
     return (query, results)
   }
 
