@@ -6,49 +6,55 @@ import Synchronization
 /// The query's thread calls ``begin()`` before and ``pause()`` after each slice. Between slices another thread may take
 /// everything away (``revoke()``), after which ``begin()`` fails. So a client that does not read its results cannot
 /// keep others waiting. The query must call ``end()``.
-package final class Scratch: @unchecked Sendable {
-  // Sendable: `use` says which thread may touch the other variables. While it is `idle`, the thread that changes it to
-  // `busy` or `over` may; then only that thread.
-
+package final class Scratch: Sendable {
   private enum Use {
-    static let idle: UInt8 = 0
-    static let busy: UInt8 = 1
-    /// The slice may continue, then the scratch space is taken away.
-    static let doomed: UInt8 = 2
-    static let over: UInt8 = 3
+    /// No slice runs, since a time in milliseconds.
+    case idle(since: Int64)
+    case busy
+    /// The slice may continue, then everything is taken away.
+    case doomed
+    case over
+  }
+
+  /// Memory by its address, because a pointer is not `Sendable`.
+  private struct Block {
+    let address: UInt
+    let count: Int
+  }
+
+  private struct State {
+    var use = Use.busy
+    var blocks: [Block] = []
+    var memoryBytes = 0
+    /// The part of ``memoryBytes`` that the query's own objects take.
+    var coveredBytes = 0
+    var file: ScratchFile?
+    var fileBytes = 0
   }
 
   private let space: ScratchSpace
-  private let use: Atomic<UInt8>
-  /// The time of the last ``pause()``, in milliseconds.
-  private let pausedAt: Atomic<Int64>
-  /// The memory held, for other threads.
-  private let reported = Atomic(0)
   /// The time of creation, in milliseconds.
   let begun: Int64
-  private var blocks: [UnsafeMutableRawBufferPointer] = []
-  private var memoryBytes = 0
-  /// The part of ``memoryBytes`` that the query's own objects take.
-  private var coveredBytes = 0
-  private var file: ScratchFile?
+  /// While it is locked, the budget is not called, because the budget calls ``holding`` with its own lock.
+  private let state = Mutex(State())
 
   /// Creates scratch space for a query whose slice has begun. Cost: none in the budget until memory is taken.
   package init(_ space: ScratchSpace) {
     self.space = space
     begun = space.budget.now
-    use = Atomic(Use.busy)
-    pausedAt = Atomic(begun)
   }
 
   private var budget: ScratchBudget { space.budget }
+  /// The limits of the budget.
   package var limits: ScratchBudget.Limits { budget.limits }
   /// Whether other queries wait for memory.
   package var isNeeded: Bool { budget.hasWaiting }
-  var reportedBytes: Int { reported.load(ordering: .relaxed) }
 
-  /// The time since which no slice runs, or `nil` during a slice.
-  var idleSince: Int64? {
-    use.load(ordering: .relaxed) == Use.idle ? pausedAt.load(ordering: .relaxed) : nil
+  /// The memory held, and the time since which no slice runs, or `nil` during a slice.
+  var holding: (bytes: Int, idleSince: Int64?) {
+    state.withLock { state in
+      if case .idle(let since) = state.use { (state.memoryBytes, since) } else { (state.memoryBytes, nil) }
+    }
   }
 
   // MARK: Slices
@@ -56,42 +62,59 @@ package final class Scratch: @unchecked Sendable {
   /// Begins a slice.
   /// - Throws: ``ScratchError/revoked`` if everything was taken away.
   package func begin() throws(ScratchError) {
-    guard use.compareExchange(expected: Use.idle, desired: Use.busy, ordering: .acquiring).exchanged else {
-      throw .revoked
+    let isIdle = state.withLock { state in
+      guard case .idle = state.use else { return false }
+      state.use = .busy
+      return true
     }
+    guard isIdle else { throw .revoked }
   }
 
   /// Ends a slice.
   package func pause() {
-    pausedAt.store(budget.now, ordering: .relaxed)
-    guard !use.compareExchange(expected: Use.busy, desired: Use.idle, ordering: .releasing).exchanged else { return }
-    end()
+    let now = budget.now
+    let isDoomed = state.withLock { state in
+      switch state.use {
+      case .busy: state.use = .idle(since: now)
+      case .doomed: return true
+      case .idle, .over: break
+      }
+      return false
+    }
+    if isDoomed { end() }
   }
 
   /// Frees everything. Later calls do nothing.
-  package func end() {
-    guard use.exchange(Use.over, ordering: .acquiringAndReleasing) != Use.over else { return }
-    release()
-  }
+  package func end() { release { _ in true } }
 
   /// Frees everything, now or after the slice that runs.
   func revoke() {
-    if use.compareExchange(expected: Use.idle, desired: Use.over, ordering: .acquiringAndReleasing).exchanged {
-      release()
-    } else {
-      _ = use.compareExchange(expected: Use.busy, desired: Use.doomed, ordering: .relaxed)
+    release { use in
+      switch use {
+      case .idle: return true
+      case .busy: use = .doomed
+      case .doomed, .over: break
+      }
+      return false
     }
   }
 
-  private func release() {
+  /// Frees everything if `condition` returns `true`.
+  private func release(if condition: (inout Use) -> Bool) {
+    let (blocks, file, memoryBytes, fileBytes) = state.withLock { state -> ([Block]?, ScratchFile?, Int, Int) in
+      if case .over = state.use { return (nil, nil, 0, 0) }
+      guard condition(&state.use) else { return (nil, nil, 0, 0) }
+      defer {
+        state = State()
+        state.use = .over
+      }
+      return (state.blocks, state.file, state.memoryBytes, state.fileBytes)
+    }
+    guard let blocks else { return }
     for block in blocks { Self.deallocate(block) }
-    blocks = []
-    let fileBytes = file?.count ?? 0
-    file = nil
+    // Closing the file frees its space on the disk before others may use it.
+    file?.close()
     budget.end(self, memoryBytes: memoryBytes, fileBytes: fileBytes)
-    memoryBytes = 0
-    coveredBytes = 0
-    reported.store(0, ordering: .relaxed)
   }
 
   /// Calls `wake` once, on any thread, when the query no longer waits for memory. Returns `false` if it does not wait.
@@ -103,22 +126,29 @@ package final class Scratch: @unchecked Sendable {
   /// in the next slice.
   /// - Throws: ``ScratchError`` if the query waited too long, or if too many wait.
   package func allocate(_ count: Int) throws(ScratchError) -> UnsafeMutableRawBufferPointer? {
-    guard try take(count, count <= limits.smallBytesMax ? .small : .required) else { return nil }
+    guard try budget.take(count, count <= limits.smallBytesMax ? .small : .required, for: self) else { return nil }
     return try block(count)
   }
 
   /// Returns a block of `count` bytes, or `nil` if the query must continue without it.
+  /// - Throws: ``ScratchError`` if the system has no memory.
   package func allocateOptional(_ count: Int) throws(ScratchError) -> UnsafeMutableRawBufferPointer? {
-    guard memoryBytes + count <= limits.queryMemoryBytesMax, try take(count, .optional) else { return nil }
+    let held = state.withLock { $0.memoryBytes }
+    guard held + count <= limits.queryMemoryBytesMax, try budget.take(count, .optional, for: self) else { return nil }
     return try block(count)
   }
 
   /// Frees a block.
   package func free(_ block: UnsafeMutableRawBufferPointer) {
-    guard let index = blocks.lastIndex(where: { $0.baseAddress == block.baseAddress }) else { return }
-    blocks.remove(at: index)
-    Self.deallocate(block)
-    give(block.count)
+    let address = UInt(bitPattern: block.baseAddress)
+    let freed = state.withLock { state -> Block? in
+      guard let index = state.blocks.lastIndex(where: { $0.address == address }) else { return nil }
+      state.memoryBytes -= block.count
+      return state.blocks.remove(at: index)
+    }
+    guard let freed else { return }
+    Self.deallocate(freed)
+    budget.give(freed.count)
   }
 
   /// Takes memory for objects that the query itself allocates, so that it has `bytes` for them, in steps of
@@ -127,45 +157,47 @@ package final class Scratch: @unchecked Sendable {
   package func cover(_ bytes: Int) throws(ScratchError) -> Bool {
     let step = limits.smallBytesMax
     let wanted = (bytes + step - 1) / step * step
-    guard wanted > coveredBytes else { return true }
+    let covered = state.withLock { $0.coveredBytes }
+    guard wanted > covered else { return true }
     guard wanted <= limits.queryMemoryBytesMax else { throw .queryMemory(bytesMax: limits.queryMemoryBytesMax) }
-    guard try take(wanted - coveredBytes, coveredBytes == 0 && wanted == step ? .small : .required) else {
-      return false
+    guard try budget.take(wanted - covered, wanted == step ? .small : .required, for: self) else { return false }
+    state.withLock { state in
+      state.memoryBytes += wanted - covered
+      state.coveredBytes = wanted
     }
-    coveredBytes = wanted
     return true
   }
 
   /// Frees all blocks and the file, for another sort of the same query.
   package func clear() {
+    let (blocks, file, fileBytes) = state.withLock { state in
+      defer {
+        state.blocks = []
+        state.memoryBytes = state.coveredBytes
+        state.file = nil
+        state.fileBytes = 0
+      }
+      return (state.blocks, state.file, state.fileBytes)
+    }
     for block in blocks { Self.deallocate(block) }
-    blocks = []
-    if let file { budget.giveFile(file.count) }
-    file = nil
-    if memoryBytes > coveredBytes { give(memoryBytes - coveredBytes) }
+    file?.close()
+    if fileBytes > 0 { budget.giveFile(fileBytes) }
+    if !blocks.isEmpty { budget.give(blocks.reduce(0) { $0 + $1.count }) }
   }
 
-  private func take(_ bytes: Int, _ need: ScratchBudget.Need) throws(ScratchError) -> Bool {
-    guard try budget.take(bytes, need, for: self) else { return false }
-    memoryBytes += bytes
-    reported.store(memoryBytes, ordering: .relaxed)
-    return true
-  }
-
-  private func give(_ bytes: Int) {
-    memoryBytes -= bytes
-    reported.store(memoryBytes, ordering: .relaxed)
-    budget.give(bytes)
-  }
-
+  /// Allocates memory that was taken from the budget.
   private func block(_ count: Int) throws(ScratchError) -> UnsafeMutableRawBufferPointer {
     guard let start = Self.allocateMemory(count) else {
-      give(count)
-      throw .system(operation: "mmap", path: "memory", code: errno)
+      let code = errno
+      budget.give(count)
+      throw .system(operation: "mmap", path: "memory", code: code)
     }
-    let block = UnsafeMutableRawBufferPointer(start: start, count: count)
-    blocks.append(block)
-    return block
+    let block = Block(address: UInt(bitPattern: start), count: count)
+    state.withLock { state in
+      state.memoryBytes += count
+      state.blocks.append(block)
+    }
+    return UnsafeMutableRawBufferPointer(start: start, count: count)
   }
 
   /// Blocks from this size on are mapped, so that the system gets their memory back at once.
@@ -177,12 +209,9 @@ package final class Scratch: @unchecked Sendable {
     return start == MAP_FAILED ? nil : start
   }
 
-  private static func deallocate(_ block: UnsafeMutableRawBufferPointer) {
-    if block.count >= mappedBytesMin {
-      munmap(block.baseAddress, block.count)
-    } else {
-      Glibc.free(block.baseAddress)
-    }
+  private static func deallocate(_ block: Block) {
+    let start = UnsafeMutableRawPointer(bitPattern: block.address)
+    if block.count >= mappedBytesMin { munmap(start, block.count) } else { Glibc.free(start) }
   }
 
   // MARK: File
@@ -190,21 +219,24 @@ package final class Scratch: @unchecked Sendable {
   /// Appends bytes to the temporary file, and returns their offset.
   /// - Throws: ``ScratchError`` if the file would be too long, or cannot be written.
   package func append(_ bytes: UnsafeRawBufferPointer) throws(ScratchError) -> Int {
-    let file = if let file { file } else { try ScratchFile(in: space.directory) }
-    self.file = file
-    try budget.takeFile(bytes.count, held: file.count)
-    do { return try file.append(bytes) } catch {
+    let (known, end) = state.withLock { ($0.file, $0.fileBytes) }
+    let file = if let known { known } else { try ScratchFile(in: space.directory) }
+    if known == nil { state.withLock { $0.file = file } }
+    try budget.takeFile(bytes.count, held: end)
+    do { try file.write(bytes, at: end) } catch {
       budget.giveFile(bytes.count)
       throw error
     }
+    state.withLock { $0.fileBytes += bytes.count }
+    return end
   }
 
   /// The offset at which the next bytes are appended.
-  package var fileEnd: Int { file?.count ?? 0 }
+  package var fileEnd: Int { state.withLock { $0.fileBytes } }
 
   /// Fills `bytes` from the file.
   /// - Throws: ``ScratchError/system(operation:path:code:)`` if the file cannot be read.
   package func read(at offset: Int, into bytes: UnsafeMutableRawBufferPointer) throws(ScratchError) {
-    try file?.read(at: offset, into: bytes)
+    try state.withLock { $0.file }?.read(at: offset, into: bytes)
   }
 }

@@ -26,7 +26,7 @@ package final class ScratchBudget: Sendable {
 
   /// The urgency of memory.
   enum Need {
-    /// At most ``Limits/smallBytesMax``. The query waits if there is none.
+    /// At most ``Limits/smallBytesMax``. If all memory is in use, the query waits.
     case small
     /// The query cannot continue without it. It waits, first come, first served.
     case required
@@ -96,8 +96,8 @@ package final class ScratchBudget: Sendable {
 
   // MARK: Memory
 
-  /// Takes memory. Returns `false` if there is none; then the query waits unless `need` is optional. While it waits,
-  /// call this again with the same arguments.
+  /// Takes memory. Returns `false` if too little is left. Then the query waits, unless `need` is optional. While it
+  /// waits, call this again with the same arguments.
   /// - Throws: ``ScratchError`` if too many queries wait, or if this one has waited too long.
   func take(_ bytes: Int, _ need: Need, for scratch: Scratch) throws(ScratchError) -> Bool {
     let id = ObjectIdentifier(scratch)
@@ -240,20 +240,21 @@ package final class ScratchBudget: Sendable {
   /// The queries that must give up their memory, as many as those in the line need.
   private func chooseVictims(_ state: State, _ now: Int64) -> [Scratch] {
     let line = Set(state.line.map { ObjectIdentifier($0.scratch) })
-    var candidates: [(scratch: Scratch, rank: Int64)] = []
+    var candidates: [(scratch: Scratch, bytes: Int, rank: Int64)] = []
     for (id, scratch) in state.holders where !line.contains(id) && state.outcomes[id] == nil {
-      let idle = scratch.idleSince.map { now - $0 } ?? 0
+      let holding = scratch.holding
+      let idle = holding.idleSince.map { now - $0 } ?? 0
       let age = now - scratch.begun
       if idle >= Int64(limits.idleSecondsMax) * 1000 {
-        candidates.append((scratch, 1 << 40 + idle))
+        candidates.append((scratch, holding.bytes, 1 << 40 + idle))
       } else if age >= Int64(limits.holdSecondsMax) * 1000 {
-        candidates.append((scratch, age))
+        candidates.append((scratch, holding.bytes, age))
       }
     }
     candidates.sort { $0.rank > $1.rank }
     var missing = state.line.reduce(0) { $0 + $1.bytes }
     return candidates.prefix { candidate in
-      defer { missing -= candidate.scratch.reportedBytes }
+      defer { missing -= candidate.bytes }
       return missing > 0
     }.map(\.scratch)
   }

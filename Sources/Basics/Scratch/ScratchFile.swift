@@ -1,11 +1,9 @@
 import Glibc
 
 /// A temporary file without a name: the system removes it when the process closes it or dies.
-final class ScratchFile {
+final class ScratchFile: Sendable {
   private let descriptor: Int32
   private let directory: String
-  /// The length in bytes.
-  private(set) var count = 0
 
   /// Creates a file in a directory, or in the system's temporary directory if that fails.
   /// - Throws: ``ScratchError`` if neither is possible.
@@ -24,7 +22,10 @@ final class ScratchFile {
     throw Self.error("open", directory ?? temporary, code)
   }
 
-  deinit { close(descriptor) }
+  deinit { Glibc.close(descriptor) }
+
+  /// Frees the disk space of the file, which must not be used any more.
+  func close() { _ = ftruncate(descriptor, 0) }
 
   /// The flag of a file without a name, which Swift does not import.
   private static let withoutName: Int32 = 0o20000000 | O_DIRECTORY
@@ -41,19 +42,17 @@ final class ScratchFile {
     return named
   }
 
-  /// Appends bytes and returns their offset.
+  /// Writes bytes at an offset.
   /// - Throws: ``ScratchError/diskFull(path:)`` if the disk is full, or another ``ScratchError``.
-  func append(_ bytes: UnsafeRawBufferPointer) throws(ScratchError) -> Int {
+  func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(ScratchError) {
     var written = 0
     while written < bytes.count {
       let step = pwrite(
-        descriptor, bytes.baseAddress.map { $0 + written }, bytes.count - written, off_t(count + written))
+        descriptor, bytes.baseAddress.map { $0 + written }, bytes.count - written, off_t(offset + written))
       if step < 0, errno == EINTR { continue }
       guard step > 0 else { throw Self.error("pwrite", directory, step == 0 ? ENOSPC : errno) }
       written += step
     }
-    defer { count += bytes.count }
-    return count
   }
 
   /// Fills `bytes` from an offset on.

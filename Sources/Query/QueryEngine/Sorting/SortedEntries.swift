@@ -154,7 +154,7 @@ struct SortedEntries {
 
   // MARK: Entries
 
-  /// Reads the first entry of a run. Returns `false` if there is none.
+  /// Reads the first entry of a run. Returns `false` if the run is at its end.
   private mutating func load(_ index: Int) throws(ScratchError) -> Bool {
     if let batch = runs[index].batch {
       guard runs[index].next < batch.count else { return false }
