@@ -92,7 +92,7 @@ let package = Package(
       ["KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "Basics", "CXXHash"]),
     library(
       "QueryEngine", in: "Query",
-      ["DocumentStore", "KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel"]),
+      ["DocumentStore", "KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "Basics"]),
     library(
       "Watch",
       ["QueryEngine", "DocumentStore", "KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel"]),
@@ -103,7 +103,7 @@ let package = Package(
         "Callers", "RulesEngine", "Watch", "QueryEngine", "DocumentStore", "KeyEncoding", "Matching", "KeyValue",
         "FixtureTree",
         "WireFormat",
-        "DocumentModel",
+        "DocumentModel", "Basics",
       ]),
 
     // Security rules. The engine reads documents through a protocol of its own and does not depend on the store.
@@ -157,7 +157,7 @@ let package = Package(
       [
         "Gateway", "GatewayCore", "OperationsAPI", "Transport", "IdentityService", "Accounts", "FileService", "Files",
         "DatabaseService", "Callers", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue", "FixtureTree",
-        "WireFormat", "DocumentModel",
+        "WireFormat", "DocumentModel", "Basics",
       ]),
 
     // For apps: a client without dependencies, and a server inside the process of a test.
@@ -189,7 +189,7 @@ let package = Package(
     // Tests mirror Sources.
     library(
       "TestSupport", in: "Tools", ["WebClient", "DocumentModel", "WireFormat", "CNGHTTP2"]),
-    tests("BasicsTests", ["Basics"]),
+    tests("BasicsTests", ["Basics", "TestSupport"]),
     tests("DigestsTests", ["Digests", "Basics"]),
     tests("DocumentModelTests", ["DocumentModel", "TestSupport"]),
     tests("WireFormatTests", ["WireFormat", "DocumentModel", "TestSupport"]),
@@ -206,8 +206,7 @@ let package = Package(
       "QueryEngineTests",
       [
         "QueryEngine", "DocumentStore", "LMDBEngine", "KeyValue", "KeyEncoding", "Matching", "WireFormat",
-        "DocumentModel",
-        "TestSupport",
+        "DocumentModel", "Basics", "TestSupport",
       ]),
     tests(
       "DatabaseServiceTests",

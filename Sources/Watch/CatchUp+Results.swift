@@ -53,9 +53,13 @@ final class DocumentsCatchUp: CatchUpStrategy {
 final class FullResultCatchUp: CatchUpStrategy {
   private let execution: QueryExecution
 
-  init(_ query: WatchedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64) throws {
-    execution = try QueryExecution(query.resolved, snapshot, at: version)
+  init(
+    _ query: WatchedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64, _ options: PlanOptions
+  ) throws {
+    execution = try QueryExecution(query.resolved, snapshot, at: version, options)
   }
+
+  func wait(_ wake: @escaping @Sendable () -> Void) -> Bool { execution.wait(wake) }
 
   func slice(_ reader: inout SnapshotReader, _ emit: CatchUp.Emit) throws -> CatchUp.Progress {
     try execution.slice(reader.snapshot, units: QueryExecution.sliceUnits) { key, document in
@@ -79,14 +83,16 @@ final class WindowCatchUp: CatchUpStrategy {
 
   init(
     _ query: WatchedQuery, _ snapshot: any KeyValueSnapshot, from origin: Int64, to documents: [ResourcePath],
-    _ plan: CatchUp.Plan
+    _ plan: CatchUp.Plan, _ options: PlanOptions
   ) throws {
     self.query = query
     self.origin = origin
     self.plan = plan
     self.documents = documents
-    execution = try QueryExecution(query.resolved, snapshot, at: origin)
+    execution = try QueryExecution(query.resolved, snapshot, at: origin, options)
   }
+
+  func wait(_ wake: @escaping @Sendable () -> Void) -> Bool { execution.wait(wake) }
 
   func slice(_ reader: inout SnapshotReader, _ emit: CatchUp.Emit) throws -> CatchUp.Progress {
     guard try reader.isReadable(at: origin) else { return .reset }

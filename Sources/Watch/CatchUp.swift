@@ -1,6 +1,7 @@
 package import DocumentModel
 package import DocumentStore
 import KeyValue
+import QueryEngine
 
 /// Brings a client's state of one target to a version, from nothing or from an earlier version that the client has.
 ///
@@ -49,10 +50,17 @@ package final class CatchUp {
     self.plan = plan
   }
 
+  private var options: PlanOptions { PlanOptions(scratch: database.scratch) }
+
+  /// Whether the catch-up waits for scratch space, so that a slice would do nothing. If so, calls `wake` once, on any
+  /// thread, when the next slice can continue, or fails because it has waited too long.
+  package func wait(_ wake: @escaping @Sendable () -> Void) -> Bool { work?.wait(wake) ?? false }
+
   /// Calls `emit` for each change until it returns `false`, no changes are left, or some hundred microseconds have
   /// passed. The client applies the changes in order.
   /// - Throws: ``CommitError/readTimeTooOld`` if the client took so long that the version cannot be read any more,
-  ///   ``StorageError`` if a read fails, ``WireError`` if a stored document is malformed, and any error of `emit`.
+  ///   ``StorageError`` if a read fails, ``WireError`` if a stored document is malformed, ``ScratchError`` if there is
+  ///   no scratch space, and any error of `emit`.
   package func slice(_ emit: Emit) throws -> Progress {
     try database.read { reader in
       guard try reader.isReadable(at: plan.version) else { throw CommitError.readTimeTooOld }
@@ -77,7 +85,7 @@ package final class CatchUp {
     case .documents(let keys): return DocumentsCatchUp(keys, since: plan.origin, at: plan.version)
     case .query(let query):
       if let documents = plan.documents { return DocumentsCatchUp(documents: documents, at: plan.version) }
-      return try FullResultCatchUp(query, snapshot, at: plan.version)
+      return try FullResultCatchUp(query, snapshot, at: plan.version, options)
     }
   }
 
@@ -93,10 +101,10 @@ package final class CatchUp {
     switch query.shape {
     case .nothing: return DocumentsCatchUp([], since: nil, at: version)
     case .whole: return nil
-    case .each: return ChangeLogCatchUp(query, collections, from: origin, plan)
+    case .each: return ChangeLogCatchUp(query, collections, from: origin, plan, options)
     case .window:
       guard let documents = plan.documents, try reader.isReadable(at: origin) else { return nil }
-      return try WindowCatchUp(query, reader.snapshot, from: origin, to: documents, plan)
+      return try WindowCatchUp(query, reader.snapshot, from: origin, to: documents, plan, options)
     }
   }
 }
@@ -105,6 +113,13 @@ package final class CatchUp {
 protocol CatchUpStrategy: AnyObject {
   /// Runs the next slice; see ``CatchUp/slice(_:)``.
   func slice(_ reader: inout SnapshotReader, _ emit: CatchUp.Emit) throws -> CatchUp.Progress
+  /// Whether the strategy waits for scratch space; see ``CatchUp/wait(_:)``.
+  func wait(_ wake: @escaping @Sendable () -> Void) -> Bool
+}
+
+extension CatchUpStrategy {
+  /// Never waits.
+  func wait(_ wake: @escaping @Sendable () -> Void) -> Bool { false }
 }
 
 extension SnapshotReader {

@@ -29,6 +29,7 @@ final class ChangeLogCatchUp: CatchUpStrategy {
   private var range: QueryRange?
   private let origin: Int64
   private let plan: CatchUp.Plan
+  private let options: PlanOptions
   /// The number of results gained since the origin minus those lost; `nil` if it is not known.
   private var gained: Int? = 0
   /// The results lost since the origin.
@@ -45,8 +46,10 @@ final class ChangeLogCatchUp: CatchUpStrategy {
   private var place: [UInt8] = []
 
   init(
-    _ query: WatchedQuery, _ collections: Collections, from origin: Int64, _ plan: CatchUp.Plan
+    _ query: WatchedQuery, _ collections: Collections, from origin: Int64, _ plan: CatchUp.Plan,
+    _ options: PlanOptions
   ) {
+    self.options = options
     self.query = query
     range = query.range
     self.collections = collections
@@ -75,6 +78,8 @@ final class ChangeLogCatchUp: CatchUpStrategy {
     }
     return changed.isEmpty ? nil : .some(changed)
   }
+
+  func wait(_ wake: @escaping @Sendable () -> Void) -> Bool { counting?.wait(wake) ?? false }
 
   func slice(_ reader: inout SnapshotReader, _ emit: CatchUp.Emit) throws -> CatchUp.Progress {
     guard try reader.isLogged(since: origin) else { return .reset }
@@ -106,7 +111,7 @@ final class ChangeLogCatchUp: CatchUpStrategy {
   /// Compares the number of results with the number that the client has.
   private func check(_ reader: inout SnapshotReader) throws -> CatchUp.Progress {
     guard let expectedCount = plan.expectedCount, let gained else { return .done }
-    let counting = try self.counting ?? QueryExecution(query.resolved, reader.snapshot, at: plan.version)
+    let counting = try self.counting ?? QueryExecution(query.resolved, reader.snapshot, at: plan.version, options)
     self.counting = counting
     let now = expectedCount + gained
     guard now >= 0 else { return .reset }

@@ -1,6 +1,7 @@
 import Dispatch
 import DocumentModel
 package import DocumentStore
+import QueryEngine
 import Synchronization
 
 /// Distributes the changes of one database to the listeners of its targets.
@@ -29,7 +30,7 @@ package final class WatchHub: Sendable {
   package init(_ database: DocumentDatabase, hasTimer: Bool = true) {
     self.database = database
     queue = DispatchQueue(label: "hearth.watch.\(database.id.name)")
-    state = WatchHubState()
+    state = WatchHubState(PlanOptions(scratch: database.scratch))
     observation.withLock { $0 = database.changes.observe { [weak self] in self?.stepSoon() } }
     if hasTimer { beatLater() }
   }
@@ -122,9 +123,16 @@ package final class WatchHub: Sendable {
       do {
         try database.read { reader in
           try state.step(&reader)
-          try state.fillSlice(&reader)
+          try state.fillSlice(&reader) { [weak self] in self?.resumeFilling() }
         }
       } catch { state.giveUpFilling(error) }
+      fillSoon()
+    }
+  }
+
+  private func resumeFilling() {
+    queue.async { [self] in
+      state.resumeRefills()
       fillSoon()
     }
   }

@@ -1,6 +1,7 @@
 import DocumentModel
 import DocumentStore
 import KeyValue
+import QueryEngine
 
 /// The entire state of a hub, used only on its queue.
 struct WatchHubState {
@@ -15,8 +16,9 @@ struct WatchHubState {
   private var joinCount = 0
   /// The slot that the last beat served.
   private var currentSlot = 0
-  /// The windows to be filled, in turn, and the refills that have started.
-  private var pendingRefills: [(view: QueryView, refill: WindowRefill?)] = []
+  /// The windows to be filled, in turn, and the refills that have started. Some wait for scratch space.
+  private var pendingRefills: [(view: QueryView, refill: WindowRefill?, isWaiting: Bool)] = []
+  private let options: PlanOptions
   /// Whether a slice of a refill is scheduled.
   private(set) var isFilling = false
   private var allChangesSubscriberCount = 0
@@ -28,6 +30,9 @@ struct WatchHubState {
   /// The number of slices that a step may run to refill a short window. If they are not enough, the window is filled
   /// in turn.
   private static let refillSlicesMax = 4
+
+  /// Creates a hub without listeners. It plans queries with `options`.
+  init(_ options: PlanOptions) { self.options = options }
 
   // MARK: Subscribers
 
@@ -131,7 +136,7 @@ struct WatchHubState {
       if !isUnfilled {
         targets.append(WatchStart.Target(target: number, documents: target.view?.shownPaths))
       } else if let view = target.view, !pendingRefills.contains(where: { $0.view === view }) {
-        pendingRefills.append((view, nil))
+        pendingRefills.append((view, nil, false))
       }
     }
     if !targets.isEmpty {
@@ -154,28 +159,34 @@ struct WatchHubState {
 
   /// Whether there are windows to be filled and no slice is scheduled. If so, marks a slice as scheduled.
   mutating func scheduleRefill() -> Bool {
-    guard !pendingRefills.isEmpty, !isFilling else { return false }
+    guard !isFilling, pendingRefills.contains(where: { !$0.isWaiting }) else { return false }
     isFilling = true
     return true
   }
 
-  /// Runs a slice of the refill whose turn it is. When a window is filled, notifies the listeners that wait for it.
-  mutating func fillSlice(_ reader: inout SnapshotReader) throws {
+  /// Continues the refills that wait for scratch space.
+  mutating func resumeRefills() {
+    for index in pendingRefills.indices { pendingRefills[index].isWaiting = false }
+  }
+
+  /// Runs a slice of the refill whose turn it is. When a window is filled, notifies the listeners that wait for it. If
+  /// the refill must wait for scratch space, `wake` is called later, on any thread.
+  mutating func fillSlice(_ reader: inout SnapshotReader, _ wake: @escaping @Sendable () -> Void) throws {
     isFilling = false
-    guard !pendingRefills.isEmpty else { return }
-    let (view, started) = pendingRefills.removeFirst()
+    guard let index = pendingRefills.firstIndex(where: { !$0.isWaiting }) else { return }
+    let (view, started, _) = pendingRefills.remove(at: index)
     var begun = started
     guard view.isUnfilled, !view.subscriptions.isEmpty else { return notifyFilled(view) }
     do {
       if let known = begun, try !reader.isReadable(at: known.version) { begun = nil }
-      let refill = if let begun { begun } else { try WindowRefill(view.query, reader.snapshot, at: version) }
+      let refill = if let begun { begun } else { try WindowRefill(view.query, reader.snapshot, at: version, options) }
       try refill.slice(reader.snapshot)
       if let contents = refill.contents {
         try install(contents, in: view, &reader)
         if !view.isUnfilled { return notifyFilled(view) }
-        pendingRefills.append((view, nil))
+        pendingRefills.append((view, nil, false))
       } else {
-        pendingRefills.append((view, refill))
+        pendingRefills.append((view, refill, refill.wait(wake)))
       }
     } catch { notifyUnreadable(view, error) }
   }
@@ -196,7 +207,7 @@ struct WatchHubState {
   /// Notifies the listeners that wait for windows that these cannot be filled.
   mutating func giveUpFilling(_ error: any Error) {
     isFilling = false
-    for (view, _) in pendingRefills { notifyUnreadable(view, error) }
+    for (view, _, _) in pendingRefills { notifyUnreadable(view, error) }
     pendingRefills = []
   }
 
@@ -220,10 +231,10 @@ struct WatchHubState {
   }
 
   /// Runs the query of a window that has become short. Discards the window if this would take more than a few
-  /// slices.
+  /// slices, or has to wait for scratch space.
   private func refill(_ view: QueryView, _ reader: inout SnapshotReader, at version: Int64) throws {
     guard try reader.isReadable(at: version) else { return view.discardWindow() }
-    let refill = try WindowRefill(view.query, reader.snapshot, at: version)
+    let refill = try WindowRefill(view.query, reader.snapshot, at: version, options)
     for _ in 0..<Self.refillSlicesMax {
       try refill.slice(reader.snapshot)
       if let contents = refill.contents { return view.fill(contents.entries) }

@@ -21,11 +21,16 @@ final class WindowRefill {
   private var entries: [ResultWindow.Entry] = []
 
   /// Plans the query of a window at a version. The version must be readable on every snapshot.
-  init(_ query: WatchedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64) throws {
+  init(
+    _ query: WatchedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64, _ options: PlanOptions
+  ) throws {
     self.version = version
     range = query.range
-    execution = try QueryExecution(query.filling, snapshot, at: version)
+    execution = try QueryExecution(query.filling, snapshot, at: version, options)
   }
+
+  /// Whether the query waits for scratch space; see ``QueryEngine/QueryResults/wait(_:)``.
+  func wait(_ wake: @escaping @Sendable () -> Void) -> Bool { execution.wait(wake) }
 
   /// The results once all are read, otherwise `nil`.
   var contents: Contents? { execution.isAtEnd ? Contents(version: version, entries: entries) : nil }

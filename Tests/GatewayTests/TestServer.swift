@@ -64,7 +64,7 @@ final class TestServer: Sendable {
     _ method: String, _ path: String, _ body: String? = nil, headers: [(String, String)] = []
   ) throws -> Response {
     let target =
-      path.hasPrefix("/v1") || path.hasPrefix("/emulator") || path.hasPrefix("/hearth")
+      path.hasPrefix("/v1") || path.hasPrefix("/emulator") || path.hasPrefix("/hearth") || path == "/healthz"
         || Self.ownPaths.contains(where: path.hasPrefix) || path == "/" || path.hasPrefix("/?")
         || path.contains(".googleapis.com/")
       ? path : Self.root + path

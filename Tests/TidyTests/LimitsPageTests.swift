@@ -29,6 +29,7 @@ import Testing
     ("Composed files", "Sources/Services/Files/Store/FileStore+Compose.swift"),
     ("Batches of requests for files", "Sources/API/StorageAPI/BatchReader.swift"),
     ("Threads for work that waits", "Sources/Basics/WorkerLimits.swift"),
+    ("Memory and temporary files of queries", "Sources/Basics/Scratch/ScratchLimits.swift"),
     ("Connections", configurationPath),
     ("JSON requests", "Sources/Wire/WireFormat/JSON/JSONDocument.swift"),
     ("Index files", "Sources/Wire/FixtureTree/IndexFile/IndexFile.swift"),

@@ -1,3 +1,4 @@
+package import Basics
 package import DocumentModel
 package import DocumentStore
 
@@ -146,6 +147,8 @@ public struct HearthConfiguration: Sendable {
   /// The time for which databases keep old versions.
   package var retention = Retention()
   package var clock = Clock.system
+  /// The memory and the temporary files of queries.
+  package var scratchBudget = ScratchBudget.process
 
   /// Creates a configuration with the defaults above.
   public init(storage: Storage) {

@@ -1,4 +1,5 @@
 package import Accounts
+import Basics
 package import DatabaseService
 import Dispatch
 import DocumentModel
@@ -257,7 +258,8 @@ public final class Server: Sendable {
       editions: { id in enterprise.contains { names(id.database, $0) } ? .enterprise : .standard },
       indexes: { indexes.configuration(of: $0) },
       indexObserver: configuration.logsProgress
-        ? IndexLog { configuration.log(.info, "index.progress", $0) }.observer : nil
+        ? IndexLog { configuration.log(.info, "index.progress", $0) }.observer : nil,
+      scratch: ScratchSpace(configuration.scratchBudget, directory: directory?.path)
     ) { (id) throws(StorageError) in
       guard mode.createsWhatRequestsName || id == declared else { return nil }
       guard let directory else { return try LMDBStore.open(.inMemory(mapBytes: mapBytes)) }

@@ -1,3 +1,4 @@
+import Basics
 package import DocumentModel
 import DocumentStore
 import Glibc
@@ -49,6 +50,7 @@ package struct Status: Error, Equatable, Sendable {
 
   private static let damaged = "Stored data is damaged."
   private static let hidden = "Internal error."
+  private static let outOfMemory = "the server is out of memory or file descriptors; try again later"
 
   /// Converts an error of any layer to the status that a client of `database` receives.
   package init(_ error: any Error, database: DatabaseID?) {
@@ -58,6 +60,7 @@ package struct Status: Error, Equatable, Sendable {
     case let error as WireError: self.init(.invalidArgument, error.description)
     case let error as CommitError: self.init(error, database: database)
     case let error as StorageError: self.init(error)
+    case let error as ScratchError: self.init(error)
     case let error as QueryError: self.init(.invalidArgument, error.description)
     case WatchError.invalidArgument(let text): self.init(.invalidArgument, text)
     case WatchError.resourceExhausted(let text): self.init(.resourceExhausted, text)
@@ -107,6 +110,22 @@ package struct Status: Error, Equatable, Sendable {
     }
   }
 
+  /// Only failures of the system, a full disk among them, are faults for the log.
+  private init(_ error: ScratchError) {
+    switch error {
+    case .system(_, _, let code):
+      let isExhausted = [ENOMEM, EMFILE, ENFILE].contains(code)
+      self.init(
+        isExhausted ? .resourceExhausted : .internal, isExhausted ? Self.outOfMemory : Self.hidden)
+      fault = error.description
+    case .diskFull(let path):
+      self.init(.resourceExhausted, error.description)
+      fault = "\(error.description) Directory: \(path)"
+    case .waitedTooLong, .tooManyWaiting, .queryMemory, .queryFile, .allFiles, .revoked:
+      self.init(.resourceExhausted, error.description)
+    }
+  }
+
   /// Storage errors contain server paths: log them, and send clients only what they can act on.
   private init(_ error: StorageError) {
     let (code, message): (Code, String) =
@@ -121,7 +140,7 @@ package struct Status: Error, Equatable, Sendable {
         (.failedPrecondition, "other users can read secrets of this server; its log names the file to protect")
       // Out of memory, address space or descriptors: usually too many databases are open.
       case .system(_, _, ENOMEM), .system(_, _, EMFILE), .system(_, _, ENFILE):
-        (.resourceExhausted, "the server is out of memory or file descriptors; try again later")
+        (.resourceExhausted, Self.outOfMemory)
       case .corruption: (.dataLoss, Self.damaged)
       case .system, .rolledBack: (.internal, Self.hidden)
       }

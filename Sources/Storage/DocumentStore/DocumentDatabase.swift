@@ -1,3 +1,4 @@
+package import Basics
 import Dispatch
 package import DocumentModel
 package import KeyValue
@@ -19,6 +20,8 @@ package final class DocumentDatabase: Sendable {
   package let transactions: TransactionTable
 
   package let clock: Clock
+  /// The memory and the temporary files for queries on this database.
+  package let scratch: ScratchSpace
   private let retention: Retention
   let queue: CommitQueue
   private let identity: Mutex<UInt64>
@@ -35,12 +38,14 @@ package final class DocumentDatabase: Sendable {
   package init(
     id: DatabaseID, edition: Edition = .standard, store: any KeyValueStore, retention: Retention = Retention(),
     clock: Clock = .system, indexes: IndexConfiguration? = nil, indexBatch: IndexBatch = IndexBatch(),
-    indexObserver: IndexObserver? = nil, counters: CommitCounters = CommitCounters()
+    indexObserver: IndexObserver? = nil, counters: CommitCounters = CommitCounters(),
+    scratch: ScratchSpace = .process
   ) throws(StorageError) {
     self.id = id
     self.edition = edition
     self.store = store
     self.clock = clock
+    self.scratch = scratch
     self.retention = retention
     let incarnation = try Self.format(store, clock: clock)
     identity = Mutex(incarnation)

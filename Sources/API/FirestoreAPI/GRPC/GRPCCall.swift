@@ -40,11 +40,7 @@ final class GRPCCall {
   var bound: LoopBound<GRPCCall> { LoopBound(self, to: exchange.loop) }
 
   /// A closure that resumes the response after it waited. It may be called on any thread.
-  var wake: @Sendable () -> Void {
-    { [exchange] in
-      if exchange.loop.isOnLoop { exchange.resume() } else { exchange.loop.execute { exchange.resume() } }
-    }
-  }
+  var wake: @Sendable () -> Void { exchange.wake }
 
   /// Decompresses a message of the request.
   ///
@@ -101,7 +97,8 @@ final class GRPCCall {
   ///
   /// - Throws: an error that occurs before anything is sent.
   func send(_ producer: some ResponseProducer, in database: DatabaseID) throws {
-    let stream = ResponseStream(producer, ProtobufResponseEncoder(compression), database: database)
+    let stream = ResponseStream(
+      producer, ProtobufResponseEncoder(compression), database: database, on: exchange)
     if let body = try stream.whole() {
       guard begin() else { return }
       return exchange.respond(

@@ -31,6 +31,6 @@ extension GRPCHandler {
     let partition = try decode(message, PartitionQueryRequest(below: parent.path), in: parent.database, call)
     let cursor = try service.partitionQuery(partition, in: parent.database, as: call.caller)
     // The client's deadline may have passed since the last slice.
-    CooperativeTask.run(call.exchange, isOver: { call.hasResponded }, cursor.slice) { call.send($0) }
+    CooperativeTask.run(call.exchange, isOver: { call.hasResponded }, wait: cursor.wait, cursor.slice) { call.send($0) }
   }
 }

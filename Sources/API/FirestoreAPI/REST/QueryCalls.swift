@@ -24,6 +24,6 @@ extension RESTHandler {
     try call.parameters.allowOnly()
     let partition = try decode(request, call, PartitionQueryRequest(below: try call.target.parent()))
     let cursor = try service.partitionQuery(partition, in: call.database, as: call.caller)
-    CooperativeTask.run(call.responder.exchange, cursor.slice) { call.send($0) }
+    CooperativeTask.run(call.responder.exchange, wait: cursor.wait, cursor.slice) { call.send($0) }
   }
 }

@@ -118,7 +118,7 @@ struct RESTRequest: Sendable {
   ///
   /// - Throws: an error that occurs before anything is sent.
   func send(_ producer: some ResponseProducer) throws {
-    let stream = ResponseStream(producer, JSONResponseEncoder(style), database: database)
+    let stream = ResponseStream(producer, JSONResponseEncoder(style), database: database, on: responder.exchange)
     if let body = try stream.whole() {
       responder.sendJSON(body)
     } else {

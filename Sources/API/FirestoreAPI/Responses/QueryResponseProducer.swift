@@ -39,6 +39,8 @@ final class QueryResponseProducer: ResponseProducer {
     return true
   }
 
+  func wait(_ wake: @escaping @Sendable () -> Void) -> Bool { cursor.wait(wake) }
+
   /// Emits the number of skipped results before the first document.
   private func emitSkipped(_ emit: (RunQueryResponse) throws -> Bool) throws {
     guard !areSkipsSent else { return }
@@ -54,6 +56,8 @@ final class AggregationResponseProducer: ResponseProducer {
   private let cursor: RunAggregationQueryCursor
 
   init(_ cursor: RunAggregationQueryCursor) { self.cursor = cursor }
+
+  func wait(_ wake: @escaping @Sendable () -> Void) -> Bool { cursor.wait(wake) }
 
   func produce(_ emit: (RunAggregationQueryResponse) throws -> Bool) throws -> Bool {
     guard let outcome = try cursor.slice() else { return false }

@@ -8,6 +8,14 @@ protocol ResponseProducer: AnyObject {
   /// Calls `emit` for each message until it returns `false` or no messages are left. Returns whether none are left.
   /// The values that a message borrows are valid only during the call of `emit`.
   func produce(_ emit: (Message) throws -> Bool) throws -> Bool
+  /// Whether the producer waits for a resource of the server, so that it would produce nothing. If so, calls `wake`
+  /// once, on any thread, when it can continue.
+  func wait(_ wake: @escaping @Sendable () -> Void) -> Bool
+}
+
+extension ResponseProducer {
+  /// Never waits.
+  func wait(_ wake: @escaping @Sendable () -> Void) -> Bool { false }
 }
 
 /// An encoder of a response's messages in one format.

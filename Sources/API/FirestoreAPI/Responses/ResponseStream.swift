@@ -14,12 +14,15 @@ final class ResponseStream<Producer: ResponseProducer, Encoder: ResponseEncoder>
   private var emptySlices = 0
   /// The number of empty slices before ``ResponseEncoder/idle()``. They take some ten milliseconds.
   private static var emptySlicesMax: Int { 64 }
+  /// The exchange to resume after the producer waited.
+  private let exchange: Exchange?
   /// Runs with the error that ends the response early.
   var onFailure: ((Status) -> Void)?
   /// Runs once, after the last slice was produced.
   var onEnd: (() -> Void)?
 
-  init(_ producer: Producer, _ encoder: Encoder, database: DatabaseID) {
+  init(_ producer: Producer, _ encoder: Encoder, database: DatabaseID, on exchange: Exchange? = nil) {
+    self.exchange = exchange
     self.producer = producer
     self.encoder = encoder
     self.database = database
@@ -47,7 +50,10 @@ final class ResponseStream<Producer: ResponseProducer, Encoder: ResponseEncoder>
         first = []
         return .more
       }
-      guard try appendSlice(to: &out) else { return .more }
+      guard try appendSlice(to: &out) else {
+        if let exchange, producer.wait(exchange.wake) { return .waiting }
+        return .more
+      }
     } catch {
       let status = Status(error, database: database)
       onFailure?(status)

@@ -175,6 +175,13 @@ package final class Exchange: @unchecked Sendable {
     if state == .streaming { sink?.resume() }
   }
 
+  /// A closure that calls ``resume()`` on the loop's thread. It may be called on any thread.
+  package var wake: @Sendable () -> Void {
+    { [self] in
+      if loop.isOnLoop { resume() } else { loop.execute { self.resume() } }
+    }
+  }
+
   /// Stops granting the client room for more of a body that a `BodySink` receives. Over HTTP/2, up to
   /// `HTTP2Limits.streamWindowBytes` granted before may still arrive. Harmless at any other time.
   package func pauseBody() {

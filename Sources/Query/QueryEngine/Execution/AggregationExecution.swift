@@ -6,8 +6,8 @@ import WireFormat
 /// The aggregations of one query, computed in slices in one pass over its results (firestore-api.md, section 5.1).
 ///
 /// With a sum or an average, a document counts only if it has every aggregated field, because the indexes of
-/// production contain only such documents. Memory is constant: no result is kept. Slices are those of
-/// ``QueryExecution``.
+/// production contain only such documents. Memory is constant, except for a query that must sort: no result is kept.
+/// Slices are those of ``QueryExecution``.
 package final class AggregationExecution {
   /// The results that are aggregated.
   package let results: any QueryResults
@@ -52,6 +52,9 @@ package final class AggregationExecution {
     }
     return results.planText.indented(below: steps.joined(separator: ", "))
   }
+
+  /// Whether the query waits for scratch space; see ``QueryResults/wait(_:)``.
+  package func wait(_ wake: @escaping @Sendable () -> Void) -> Bool { results.wait(wake) }
 
   /// Does about `units` of work. Returns the values of the aggregations, in order, after the last slice; otherwise
   /// `nil`.

@@ -1,3 +1,4 @@
+import Basics
 package import DocumentModel
 import DocumentStore
 import KeyEncoding
@@ -9,8 +10,8 @@ import WireFormat
 ///
 /// Between slices it holds no snapshot, only positions. The work of a slice is limited even if it finds no results,
 /// so a long query does not block others. If documents have changed since the version, ``ChangeOverlay`` finds them
-/// and the query reads their old states. Memory: the results to be sorted, up to a limit, and the positions of a
-/// limited number of changed documents.
+/// and the query reads their old states. Memory: the results to be sorted, in scratch space (``RowSorter``), and the
+/// positions of a limited number of changed documents. A query may have to wait for scratch space (``wait(_:)``).
 package final class QueryExecution {
   /// The plan in use. It changes if so many documents have changed that entries are no longer useful.
   package private(set) var plan: QueryPlan
@@ -41,6 +42,8 @@ package final class QueryExecution {
   private var former: (source: CandidateIterator, left: Set<[UInt8]>)?
   /// The names of documents that changed since the version and were added to the sorter.
   private var sortedChanges: Set<[UInt8]> = []
+  /// The memory and the file of the sorter; `nil` until something is sorted.
+  private var scratch: Scratch?
   private var sorter: RowSorter?
   private var sorted: SortedEntries?
   /// The code of the order's first field of the results being sorted, if candidates are grouped by that field.
@@ -76,12 +79,14 @@ package final class QueryExecution {
     overlay = ChangeOverlay(plan.scope, since: version, changesMax: options.changesMax)
   }
 
+  deinit { scratch?.end() }
+
   // MARK: Slices
 
   /// Runs a slice; see ``QueryResults/slice(_:units:_:)``. A slice makes at least one step, so that a query ends
   /// even if `units` is 0.
-  /// - Throws: ``StorageError`` if a read fails, ``WireError`` if a stored document is malformed, and any error of
-  ///   `found`.
+  /// - Throws: ``StorageError`` if a read fails, ``WireError`` if a stored document is malformed, ``ScratchError`` if
+  ///   there is no scratch space for sorting, and any error of `found`.
   package func slice(
     _ snapshot: any KeyValueSnapshot, units: Int, _ found: (DocumentKey, StoredDocument) throws -> Bool
   ) throws {
@@ -92,7 +97,7 @@ package final class QueryExecution {
 
   /// Runs a slice as ``slice(_:units:_:)`` does, but only counts results. It does not read documents if the plan
   /// permits.
-  /// - Throws: ``StorageError`` if a read fails, ``WireError`` if a stored document is malformed.
+  /// - Throws: The errors of ``slice(_:units:_:)``.
   package func count(_ snapshot: any KeyValueSnapshot, upTo countMax: Int = .max, units: Int) throws {
     try run(snapshot, units: units) { meter, reader in
       while returned < countMax, !isAtEnd {
@@ -114,6 +119,9 @@ package final class QueryExecution {
     _ snapshot: any KeyValueSnapshot, units: Int, _ body: (inout SliceBudget, inout SnapshotReader) throws -> Void
   ) throws {
     guard !isAtEnd else { return }
+    try scratch?.begin()
+    defer { endSlice() }
+    try sorted?.relieve()
     var reader = SnapshotReader(snapshot)
     var meter = SliceBudget(units: units, after: work)
     defer {
@@ -126,6 +134,18 @@ package final class QueryExecution {
     defer { source.close() }
     try body(&meter, &reader)
   }
+
+  /// Lets others use the scratch space if they need it more. At the end of the query, frees it.
+  private func endSlice() {
+    guard isAtEnd else { return scratch?.pause() ?? () }
+    sorter = nil
+    sorted = nil
+    scratch?.end()
+  }
+
+  /// Whether the query waits for scratch space. If so, calls `wake` once, on any thread, when the next slice can
+  /// continue, or fails because the query has waited too long.
+  package func wait(_ wake: @escaping @Sendable () -> Void) -> Bool { scratch?.wait(wake) ?? false }
 
   private func emit(
     _ meter: inout SliceBudget, _ reader: inout SnapshotReader, _ found: (DocumentKey, StoredDocument) throws -> Bool
@@ -279,9 +299,13 @@ package final class QueryExecution {
   // MARK: Sorting
 
   /// Sorts the results of the source. If candidates are grouped by the first field of the order, it sorts only the
-  /// results with one value of that field. Returns `false` if the slice ends first.
+  /// results with one value of that field. Returns `false` if the slice ends first, or if the query must wait.
   private func fillSorter(_ meter: inout SliceBudget) throws -> Bool {
-    var sorter = self.sorter.take() ?? RowSorter(keptMax: keptMax)
+    var sorter = self.sorter.take() ?? makeSorter()
+    guard try sorter.resume() else {
+      self.sorter = sorter
+      return false
+    }
     while true {
       if !isSourceAtEnd {
         let step = try source.next(loads: true, &meter)
@@ -302,20 +326,29 @@ package final class QueryExecution {
         return true
       }
       sortedGroup = next
+      var hasRoom = true
       if let past {
         if !isSourceAtEnd { source.hold() }
         pending.removeLast()
         sortedChanges.insert(NameCode.encode(ResourcePath(uncheckedBytes: past.path)))
-        try sorter.add(past.key, path: past.path)
+        hasRoom = try sorter.add(past.key, path: past.path)
       } else {
         takePath()
-        try sorter.add(key, path: path)
+        hasRoom = try sorter.add(key, path: path)
       }
-      if meter.isSpent {
+      if !hasRoom || meter.isSpent {
         self.sorter = sorter
         return false
       }
     }
+  }
+
+  private func makeSorter() -> RowSorter {
+    let scratch = self.scratch ?? Scratch(options.scratch)
+    self.scratch = scratch
+    // The results with another value of the first field have all been returned.
+    scratch.clear()
+    return RowSorter(scratch, keptMax: keptMax)
   }
 
   /// The number of results still to be found, including those to be skipped for the offset, or `nil` without a

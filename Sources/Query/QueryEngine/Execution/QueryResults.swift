@@ -9,10 +9,13 @@ package protocol QueryResults: AnyObject {
   ///
   /// Each slice may use a different snapshot; all slices show the same version. The fields of a result are valid
   /// only during the call of `found`. Do not keep the key either: its memory is reused.
-  /// - Throws: ``StorageError`` if a read fails, ``WireError`` if a stored document is malformed, and any error of
-  ///   `found`.
+  /// - Throws: ``StorageError`` if a read fails, ``WireError`` if a stored document is malformed, ``ScratchError`` if
+  ///   there is no scratch space for the query, and any error of `found`.
   func slice(
     _ snapshot: any KeyValueSnapshot, units: Int, _ found: (DocumentKey, StoredDocument) throws -> Bool) throws
+  /// Whether the query waits for scratch space, so that a slice would do nothing. If so, calls `wake` once, on any
+  /// thread, when the next slice can continue, or fails because the query has waited too long.
+  func wait(_ wake: @escaping @Sendable () -> Void) -> Bool
   /// Whether all results have been returned.
   var isAtEnd: Bool { get }
   /// The number of results skipped so far because of the offset.

@@ -1,3 +1,4 @@
+package import Basics
 package import DocumentModel
 package import DocumentStore
 import KeyEncoding
@@ -27,10 +28,15 @@ package struct PlanOptions: Sendable {
   package var indexes: IndexCatalog?
   /// The number of documents that may change while the query runs before it continues without index entries.
   package var changesMax = 2000
+  /// The memory and the temporary files that the query may use to sort its results.
+  package var scratch: ScratchSpace
 
   /// Requests documents in order, by any access path that the indexes of the snapshot allow. If `indexes` is `nil`,
   /// the planner reads them.
-  package init(indexes: IndexCatalog? = nil) { self.indexes = indexes }
+  package init(indexes: IndexCatalog? = nil, scratch: ScratchSpace = .process) {
+    self.indexes = indexes
+    self.scratch = scratch
+  }
 }
 
 /// Chooses the access path of a query. Every field of every document has entries, except for exempt fields. In

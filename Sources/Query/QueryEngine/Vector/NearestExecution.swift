@@ -1,3 +1,4 @@
+import Basics
 import DocumentModel
 import DocumentStore
 import KeyValue
@@ -19,6 +20,8 @@ final class NearestExecution: QueryResults {
   /// The nearest documents, farthest first, once the pass is complete.
   private var nearest: [NearestHeap.Entry]?
   private var rereadDocuments = 0
+  /// Counts the memory of the heap.
+  private let scratch: Scratch
   /// The fields of the latest result if a distance was added, at a stable address.
   private var fields = UnsafeMutableRawBufferPointer(start: nil, count: 0)
 
@@ -37,9 +40,14 @@ final class NearestExecution: QueryResults {
     options.isOrderNeeded = false
     options.needsDocuments = true
     candidates = try QueryExecution(query, snapshot, at: version, options)
+    scratch = Scratch(options.scratch)
+    scratch.pause()
   }
 
-  deinit { fields.deallocate() }
+  deinit {
+    fields.deallocate()
+    scratch.end()
+  }
 
   var skipped: Int { 0 }
   var isAtEnd: Bool { nearest?.isEmpty ?? false }
@@ -58,9 +66,15 @@ final class NearestExecution: QueryResults {
 
   var indexesUsed: [ExplainMetrics.IndexUse] { candidates.plan.indexesUsed(reading: [], search: (search, query)) }
 
+  func wait(_ wake: @escaping @Sendable () -> Void) -> Bool { scratch.wait(wake) || candidates.wait(wake) }
+
   func slice(
     _ snapshot: any KeyValueSnapshot, units: Int, _ found: (DocumentKey, StoredDocument) throws -> Bool
   ) throws {
+    guard !isAtEnd else { return }
+    try scratch.begin()
+    defer { if isAtEnd { scratch.end() } else { scratch.pause() } }
+    guard try scratch.cover(heap.bytes) else { return }
     if nearest == nil {
       try candidates.slice(snapshot, units: units) { key, document in
         let fields = EncodedMap(documentFields: document.fields)
@@ -68,7 +82,7 @@ final class NearestExecution: QueryResults {
         heap.add(meter.rank(distance), key.path, distance: distance)
         return true
       }
-      guard candidates.isAtEnd else { return }
+      guard try scratch.cover(heap.bytes), candidates.isAtEnd else { return }
       nearest = heap.sorted().reversed()
     }
     var reader = SnapshotReader(snapshot)

@@ -14,6 +14,9 @@ struct NearestHeap {
     var path: ResourcePath
     /// The distance in the query's measure. For DOT_PRODUCT a greater value is nearer.
     var distance: Double
+
+    /// The memory of the entry in bytes, about.
+    fileprivate var bytes: Int { MemoryLayout<Entry>.stride + 64 + nameCode.count + path.bytes.count }
   }
 
   /// A total order of distances: NaN is last, and both zeros are equal.
@@ -30,6 +33,8 @@ struct NearestHeap {
 
   private let countMax: Int
   private var entries: [Entry] = []
+  /// The memory of the documents kept, in bytes.
+  private(set) var bytes = 0
 
   /// Keeps the `countMax` nearest documents. `countMax` is at least 1.
   init(countMax: Int) { self.countMax = countMax }
@@ -41,13 +46,16 @@ struct NearestHeap {
   /// Adds a document. Allocates only if the document is kept or is as near as the farthest one.
   mutating func add(_ rank: Rank, _ path: ResourcePath, distance: Double) {
     guard entries.count == countMax else {
-      entries.append(Entry(rank: rank, nameCode: NameCode.encode(path), path: path, distance: distance))
+      let entry = Entry(rank: rank, nameCode: NameCode.encode(path), path: path, distance: distance)
+      entries.append(entry)
+      bytes += entry.bytes
       siftUp()
       return
     }
     guard rank <= entries[0].rank else { return }
     let entry = Entry(rank: rank, nameCode: NameCode.encode(path), path: path, distance: distance)
     guard Self.precedes(entry, entries[0]) else { return }
+    bytes += entry.bytes - entries[0].bytes
     entries[0] = entry
     siftDown()
   }

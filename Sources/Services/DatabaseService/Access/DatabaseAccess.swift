@@ -1,3 +1,4 @@
+import Basics
 import DocumentModel
 import DocumentStore
 import QueryEngine
@@ -55,11 +56,11 @@ package struct DatabaseAccess: Sendable {
     case .latest:
       return try database.read { reader in
         let time = Timestamp(uncheckedMicroseconds: try reader.lastVersion())
-        return try Self.read(&reader, ReadTime(timestamp: time), body)
+        return try show(&reader, ReadTime(timestamp: time), body)
       }
     case .readTime(let time):
       return try database.read(at: time) { reader, version in
-        try Self.read(&reader, ReadTime(version: version, timestamp: time), body)
+        try show(&reader, ReadTime(version: version, timestamp: time), body)
       }
     case .transaction(let id):
       let (mode, version) = try database.transactions.use(id)
@@ -69,7 +70,7 @@ package struct DatabaseAccess: Sendable {
         let readTime = ReadTime(
           version: version < last ? version : nil, timestamp: Timestamp(uncheckedMicroseconds: version),
           transaction: mode == .readWrite ? id : nil, isInTransaction: true)
-        return try Self.read(&reader, readTime, body)
+        return try show(&reader, readTime, body)
       }
     }
   }
@@ -79,15 +80,15 @@ package struct DatabaseAccess: Sendable {
   func read<R>(again readTime: ReadTime, _ body: (inout GuardedSnapshot) throws -> R) throws -> R {
     try database.read { reader in
       try database.checkReadable(readTime.timestamp.microseconds, &reader)
-      return try Self.read(&reader, readTime, body)
+      return try show(&reader, readTime, body)
     }
   }
 
   @inline(__always)
-  private static func read<R>(
+  private func show<R>(
     _ reader: inout SnapshotReader, _ readTime: ReadTime, _ body: (inout GuardedSnapshot) throws -> R
   ) throws -> R {
-    var snapshot = GuardedSnapshot(reader: reader.take(), readTime: readTime)
+    var snapshot = GuardedSnapshot(reader: reader.take(), readTime: readTime, scratch: database.scratch)
     return try body(&snapshot)
   }
 
@@ -253,10 +254,12 @@ struct GuardedSnapshot: ~Copyable {
   fileprivate var reader: SnapshotReader
   /// The moment that reads of this snapshot show.
   let readTime: ReadTime
+  private let scratch: ScratchSpace
 
-  fileprivate init(reader: SnapshotReader, readTime: ReadTime) {
+  fileprivate init(reader: SnapshotReader, readTime: ReadTime, scratch: ScratchSpace) {
     self.reader = reader
     self.readTime = readTime
+    self.scratch = scratch
   }
 
   /// Returns the version of the last commit.
@@ -275,7 +278,7 @@ struct GuardedSnapshot: ~Copyable {
   /// Plans the query that a grant is for. The results can be pulled only with ``slice(_:_:)``.
   func results(_ grant: borrowing QueryGrant, _ indexes: IndexCatalog) throws -> any QueryResults {
     try grant.query.results(
-      reader.snapshot, at: grant.readTime.timestamp.microseconds, PlanOptions(indexes: indexes))
+      reader.snapshot, at: grant.readTime.timestamp.microseconds, PlanOptions(indexes: indexes, scratch: scratch))
   }
 
   /// Continues a query; see ``QueryEngine/QueryResults/slice(_:units:_:)``.
@@ -289,7 +292,7 @@ struct GuardedSnapshot: ~Copyable {
   ) throws -> AggregationExecution {
     try AggregationExecution(
       aggregations, over: grant.query, reader.snapshot, at: grant.readTime.timestamp.microseconds,
-      PlanOptions(indexes: indexes))
+      PlanOptions(indexes: indexes, scratch: scratch))
   }
 
   /// Continues an aggregation. Returns the values after the last slice, otherwise `nil`.
@@ -300,7 +303,8 @@ struct GuardedSnapshot: ~Copyable {
   /// Plans to divide the results of the query that a grant is for.
   func sampler(cutsMax: Int, _ grant: borrowing QueryGrant) throws -> PartitionSampler {
     try PartitionSampler(
-      grant.query, cutsMax: cutsMax, reader.snapshot, at: grant.readTime.timestamp.microseconds)
+      grant.query, cutsMax: cutsMax, reader.snapshot, at: grant.readTime.timestamp.microseconds,
+      PlanOptions(scratch: scratch))
   }
 
   /// Continues to divide results. Returns the names after the last slice, otherwise `nil`.
@@ -312,7 +316,7 @@ struct GuardedSnapshot: ~Copyable {
   ) throws -> (query: ResolvedQuery, results: any QueryResults) {
     let query = ResolvedQuery(listing: grant.query, orders: orders, after: place, limit: limit, in: grant.database)
     let results = try query.results(
-      reader.snapshot, at: grant.readTime.timestamp.microseconds, PlanOptions(indexes: indexes))
+      reader.snapshot, at: grant.readTime.timestamp.microseconds, PlanOptions(indexes: indexes, scratch: scratch))
     return (query, results)
   }
 

@@ -128,10 +128,16 @@ package final class ListDocumentsCursor {
     min(request.pageSize == 0 ? Limits.pageSizeDefault : request.pageSize, pageDocumentsMax)
   }
 
+  /// Whether the query waits for scratch space, so that a slice would do nothing. If so, calls `wake` once, on any
+  /// thread, when the next slice can continue, or fails because the query has waited too long.
+  package func wait(_ wake: @escaping @Sendable () -> Void) -> Bool {
+    if case .query(_, let results) = source { results.wait(wake) } else { false }
+  }
+
   /// Calls `found` for each document. After the last slice it returns the token of the next page, or an empty token
   /// at the end. `answerBytes` returns the length of the response so far.
   /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read, ``StorageError`` if a read fails,
-  ///   and any error of `found`.
+  ///   ``ScratchError`` if there is no scratch space, and any error of `found`.
   package func slice(
     responseBytes: () -> Int = { 0 }, _ found: (FoundDocument) throws -> Void
   ) throws -> [UInt8]? {

@@ -24,8 +24,13 @@ package final class PartitionQueryCursor {
     self.binding = binding
   }
 
+  /// Whether the query waits for scratch space, so that a slice would do nothing. If so, calls `wake` once, on any
+  /// thread, when the next slice can continue, or fails because the query has waited too long.
+  package func wait(_ wake: @escaping @Sendable () -> Void) -> Bool { sampler.wait(wake) }
+
   /// Works for some hundred microseconds. Returns the response after the last slice, otherwise `nil`.
-  /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read, ``StorageError`` if a read fails.
+  /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read, ``StorageError`` if a read fails,
+  ///   ``ScratchError`` if there is no scratch space.
   package func slice() throws -> PartitionQueryResponse? {
     guard let cuts = try access.read(again: moment, { snapshot in try snapshot.slice(sampler) }) else { return nil }
     let page = cuts.dropFirst(first).prefix(pageSize)

@@ -41,6 +41,10 @@ package final class RunQueryCursor {
   /// Whether all results have been returned. Always `true` if the query is only planned.
   package var isAtEnd: Bool { results.isAtEnd || explanation?.runs == false }
 
+  /// Whether the query waits for scratch space, so that a slice would do nothing. If so, calls `wake` once, on any
+  /// thread, when the next slice can continue, or fails because the query has waited too long.
+  package func wait(_ wake: @escaping @Sendable () -> Void) -> Bool { results.wait(wake) }
+
   /// The metrics of the query, once it is at its end; `nil` if they were not requested.
   package var explainMetrics: ExplainMetrics? {
     guard isAtEnd else { return nil }
@@ -53,7 +57,7 @@ package final class RunQueryCursor {
   ///
   /// Data that a result borrows is valid only during the call.
   /// - Throws: ``CommitError/readTimeTooOld`` if the client took so long that the state can no longer be read,
-  ///   ``StorageError`` if a read fails, and any error of `found`.
+  ///   ``StorageError`` if a read fails, ``ScratchError`` if there is no scratch space, and any error of `found`.
   package func slice(_ found: (DocumentKey, StoredDocument) throws -> Bool) throws {
     guard !isAtEnd else { return }
     let before = returned

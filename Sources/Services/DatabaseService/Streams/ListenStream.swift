@@ -25,6 +25,7 @@ package final class ListenStream {
   private let database: DocumentDatabase
   private let hub: WatchHub
   private let subscriber: Subscriber
+  private var wake: (@Sendable () -> Void)?
   /// Whether rules authorize the targets.
   private var access: Access
   private var stream: WatchStream
@@ -51,6 +52,7 @@ package final class ListenStream {
     stream = WatchStream(in: id, database.edition, isRestricted: !access.isUnrestricted)
     hub = service.watchHubs.take(database)
     subscriber = Subscriber(name: caller.name, wake: wake)
+    self.wake = wake
   }
 
   deinit { end() }
@@ -59,6 +61,7 @@ package final class ListenStream {
   package func end() {
     guard !isOver else { return }
     isOver = true
+    wake = nil
     hub.close(subscriber)
     service.watchHubs.give(hub)
     service.watchHubs.release(reservedBytes)
@@ -130,6 +133,7 @@ package final class ListenStream {
         // A slice takes a while: let other clients have their turn after it.
         left = 0
         guard try slice(plan, emit) else { return .more }
+        if !stream.hasEvents, let wake, catchUp?.wait(wake) == true { return .waiting }
       case .takeFromHub:
         left -= 1
         guard let event = subscriber.take() else { return .waiting }

@@ -1,3 +1,4 @@
+package import Basics
 package import DocumentModel
 package import KeyValue
 import Synchronization
@@ -25,6 +26,7 @@ package final class DatabaseRegistry: Sendable {
   private let indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)?
   private let editions: Editions
   private let retention: Retention
+  private let scratch: ScratchSpace
   /// The time of day for all databases and for the rules evaluated on them.
   package let clock: Clock
   /// The seconds without use after which a database is closed, or `nil` to keep all open.
@@ -34,12 +36,15 @@ package final class DatabaseRegistry: Sendable {
   /// Creates a registry without open databases.
   ///
   /// Pass `nil` as `idleSeconds` if closing a database would lose its content, as for one that exists only in its
-  /// open file. `indexObserver` is called on the writers' threads with reports on background work on indexes.
+  /// open file. `indexObserver` is called on the writers' threads with reports on background work on indexes. The
+  /// queries on all databases share `scratch`.
   package init(
     retention: Retention = Retention(), clock: Clock = .system, idleSeconds: Int?,
     editions: @escaping Editions = { _ in .standard }, indexes: @escaping Indexes = { _ in nil },
-    indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)? = nil, open: @escaping Opener
+    indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)? = nil, scratch: ScratchSpace = .process,
+    open: @escaping Opener
   ) {
+    self.scratch = scratch
     self.indexes = indexes
     self.indexObserver = indexObserver
     self.retention = retention
@@ -66,7 +71,7 @@ package final class DatabaseRegistry: Sendable {
         if let indexObserver { observer = { reports in indexObserver(id, reports) } }
         let database = try DocumentDatabase(
           id: id, edition: editions(id), store: store, retention: retention, clock: clock, indexes: indexes(id),
-          indexObserver: observer, counters: counters)
+          indexObserver: observer, counters: counters, scratch: scratch)
         database.continueBackgroundWork()
         entries[id] = Entry(database: database, lastUsed: now)
         return .success(database)
