@@ -38,20 +38,25 @@ struct CallerFiles: Sendable {
 
   /// Returns an object with its content, or `nil` if it does not exist. A download token of the object is a grant.
   func content(_ name: ObjectName, generation: Int64?, token: String?) throws(FilesError) -> ObjectContent? {
-    let found = try store.open(name, generation: generation)
-    let content = found.map {
-      ObjectContent(object: $0.object, descriptor: $0.descriptor, isInMemory: store.contents.isInMemory)
-    }
-    do throws(FilesError) {
-      let tokens = content?.object.attributes.metadata.downloadTokens ?? []
-      if !tokens.contains(where: { $0 == token }) {
-        _ = try authorizer.grant(.get, name, as: caller, before: content?.object)
+    // Do not open the content before the caller is authorized: that takes longer if the object exists.
+    let object = try store.object(name, generation: generation)
+    try authorizeContent(name, object, token)
+    guard let object, let found = try store.open(name, generation: generation) else { return nil }
+    let content = ObjectContent(
+      object: found.object, descriptor: found.descriptor, isInMemory: store.contents.isInMemory)
+    if found.object != object {
+      do throws(FilesError) { try authorizeContent(name, found.object, token) } catch {
+        content.close()
+        throw error
       }
-      return content
-    } catch {
-      content?.close()
-      throw error
     }
+    return content
+  }
+
+  private func authorizeContent(_ name: ObjectName, _ object: StoredObject?, _ token: String?) throws(FilesError) {
+    let tokens = object?.attributes.metadata.downloadTokens ?? []
+    if tokens.contains(where: { $0 == token }) { return }
+    _ = try authorizer.grant(.get, name, as: caller, before: object)
   }
 
   /// Returns the names on a page of a bucket's objects. The rules that allow a list may deny to get the objects, whose

@@ -21,8 +21,9 @@ extension FileStore {
       let number = UInt64.random(in: 1..<Self.numberMax)
       let object = try transact(&last) { (transaction, last, unreferenced) throws(FilesError) in
         try requireBucket(name.bucket, transaction)
-        let (object, _) = try makeObject(
-          name, content, attributes, conditions: conditions, transaction, &last)
+        let before = try transaction.object(name)
+        try conditions.check(before)
+        let object = makeObject(name, content, attributes, insteadOf: before, after: &last)
         unreferenced.append(content.digest)
         try contents.publish(incoming, as: content.digest)
         // The reference keeps the content until the outcome of the commit is known.

@@ -125,13 +125,21 @@ package final class FileStore: Sendable {
     try attributes.check()
     let content = try incoming.finish()
     try declared.check(content)
-    // The write checks the conditions again. Checking them here can save the disk the work.
-    try conditions.check(object(name))
+    if conditions != ObjectConditions() {
+      // The write checks the conditions again. Checking them here can save the disk the work. A caller that may not write
+      // the object must not learn whether they are met.
+      let before = try object(name)
+      var last: Int64 = 0
+      try check(before, makeObject(name, content, attributes, insteadOf: before, after: &last))
+      try conditions.check(before)
+    }
     return try write(incoming, content) { [self] (transaction, last, unreferenced) throws(FilesError) in
-      let isNewBucket = try lacksBucket(name.bucket, transaction)
-      let (object, before) = try makeObject(
-        name, content, attributes, conditions: conditions, componentCount: componentCount, transaction, &last)
+      let before = try transaction.object(name)
+      let object = makeObject(
+        name, content, attributes, insteadOf: before, componentCount: componentCount, after: &last)
       try check(before, object)
+      let isNewBucket = try lacksBucket(name.bucket, transaction)
+      try conditions.check(before)
       if isNewBucket { try makeBucket(name.bucket, transaction) }
       try hold(object, insteadOf: before, transaction, &unreferenced)
       for part in parts {
@@ -147,19 +155,16 @@ package final class FileStore: Sendable {
     }
   }
 
-  /// Returns a new object and the current object of its name.
+  /// Returns a new object, whose generation is above `last`.
   func makeObject(
-    _ name: ObjectName, _ content: ContentSummary, _ attributes: ObjectAttributes, conditions: ObjectConditions,
-    componentCount: Int = 0, _ transaction: any KeyValueTransaction, _ last: inout Int64
-  ) throws(FilesError) -> (object: StoredObject, before: StoredObject?) {
-    let before = try transaction.object(name)
-    try conditions.check(before)
+    _ name: ObjectName, _ content: ContentSummary, _ attributes: ObjectAttributes, insteadOf before: StoredObject?,
+    componentCount: Int = 0, after last: inout Int64
+  ) -> StoredObject {
     let now = configuration.now()
-    let object = StoredObject(
-      name: name, generation: max(now, last + 1, (before?.generation ?? 0) + 1), created: now, updated: now,
-      content: content, componentCount: componentCount, attributes: attributes)
-    last = object.generation
-    return (object, before)
+    last = max(now, last + 1, (before?.generation ?? 0) + 1)
+    return StoredObject(
+      name: name, generation: last, created: now, updated: now, content: content, componentCount: componentCount,
+      attributes: attributes)
   }
 
   /// Changes the attributes of an object.
@@ -171,18 +176,24 @@ package final class FileStore: Sendable {
     _ body: (inout ObjectAttributes) throws(FilesError) -> Void
   ) throws(FilesError) -> StoredObject {
     try change { (transaction, _, _) throws(FilesError) in
-      let before = try transaction.object(name, generation: generation)
-      try conditions.check(before)
-      guard let before else {
+      // Authorize first: other errors tell the caller something about the object.
+      guard let before = try transaction.object(name, generation: generation) else {
         try check(nil, nil)
+        try conditions.check(nil)
         throw .noSuchObject(name)
       }
       var object = before
-      try body(&object.attributes)
-      try object.attributes.check()
       object.metageneration += 1
       object.updated = max(configuration.now(), before.updated + 1)
+      do throws(FilesError) {
+        try body(&object.attributes)
+        try object.attributes.check()
+      } catch {
+        try check(before, object)
+        throw error
+      }
       try check(before, object)
+      try conditions.check(before)
       let isLive = object.deleted == nil
       try transaction.write(
         isLive ? FilesKeySpace.object(name) : FilesKeySpace.version(name, object.generation),
