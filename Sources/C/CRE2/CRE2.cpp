@@ -53,6 +53,8 @@ int hearth_pattern_group_named(const hearth_pattern *pattern, const void *name, 
   }
 }
 
+int hearth_pattern_size(const hearth_pattern *pattern) { return pattern->expression.ProgramSize(); }
+
 bool hearth_pattern_matches(const hearth_pattern *pattern, const void *text, size_t length) {
   return pattern->expression.Match(piece(text, length), 0, length, re2::RE2::ANCHOR_BOTH, nullptr, 0);
 }

@@ -27,6 +27,9 @@ int hearth_pattern_group_count(const hearth_pattern *_Nonnull pattern);
 /// Returns the number of the group with this name, or -1.
 int hearth_pattern_group_named(const hearth_pattern *_Nonnull pattern, const void *_Nullable name, size_t length);
 
+/// Returns the number of instructions of the compiled pattern.
+int hearth_pattern_size(const hearth_pattern *_Nonnull pattern);
+
 /// Whether the pattern matches the complete text.
 bool hearth_pattern_matches(const hearth_pattern *_Nonnull pattern, const void *_Nullable text, size_t length);
 

@@ -14,7 +14,7 @@ extension Evaluator {
   func equality(_ left: RuleValue, _ right: RuleValue, isNegated: Bool) -> RuleValue {
     switch (left, right) {
     case (.string(let a), .string(let b)):
-      guard charge(min(a.count, b.count) >> 4) else { return stopFailure }
+      guard charge(min(a.count, b.count) >> 3) else { return stopFailure }
       return .bool(RuleBytes.equal(a, b) != isNegated)
     case (.constraint(let constraints), _): return constrained(constraints, equals: right, isNegated: isNegated)
     case (_, .constraint(let constraints)): return constrained(constraints, equals: left, isNegated: isNegated)
@@ -33,7 +33,7 @@ extension Evaluator {
   ///
   /// Recurses as deep as the values nest. Limits of documents, of expressions and ``nestingMax`` bound the depth.
   func equal(_ a: RuleValue, _ b: RuleValue, _ how: RuleComparison) -> Bool {
-    guard charge(1) else { return false }
+    guard charge(12) else { return false }
     switch (a, b) {
     case (.constraint, _), (_, .constraint), (.partialMap, _), (_, .partialMap):
       // Inside lists and maps, the emulator treats an unknown value as different.
@@ -47,16 +47,21 @@ extension Evaluator {
     case (.float(let x), .float(let y)):
       return how == .lenient ? x == y || x.isNaN && y.isNaN : x.bitPattern == y.bitPattern && !x.isNaN
     case (.string(let x), .string(let y)), (.bytes(let x), .bytes(let y)), (.vector(let x), .vector(let y)):
-      return charge(min(x.count, y.count) >> 4) && RuleBytes.equal(x, y)
+      return charge(min(x.count, y.count) >> 3) && RuleBytes.equal(x, y)
     case (.timestamp(let x), .timestamp(let y)), (.duration(let x), .duration(let y)): return x == y
     case (.latlng(let x1, let x2), .latlng(let y1, let y2)):
       return x1.bitPattern == y1.bitPattern && x2.bitPattern == y2.bitPattern
     case (.path(let x), .path(let y)):
       return x.count == y.count
-        && zip(x, y).allSatisfy { $0.isBound && $1.isBound && RuleBytes.equal($0.text, $1.text) }
+        && zip(x, y).allSatisfy {
+          charge(8 + $0.text.count >> 3) && $0.isBound && $1.isBound && RuleBytes.equal($0.text, $1.text)
+        }
     case (.list, .list), (.list, .encodedList), (.encodedList, .list), (.encodedList, .encodedList):
       return nested { equalLists(a, b, how) }
-    case (.set(let x), .set(let y)): return x.count == y.count && x.allSatisfy { isIn($0, .set(y), .lenient) }
+    case (.set(let x), .set(let y)):
+      guard x.count == y.count else { return false }
+      let search = ItemSearch(y, .lenient, count: x.count, self)
+      return x.allSatisfy { search.contains($0, self) }
     case (.mapDiff, _), (_, .mapDiff): return false
     default:
       guard a.type == .map, b.type == .map else { return false }
@@ -91,11 +96,37 @@ extension Evaluator {
   }
 
   private func equalMaps(_ a: RuleValue, _ b: RuleValue, _ how: RuleComparison) -> Bool {
+    if let left = encodedMap(a), let right = encodedMap(b) { return equalMaps(left, right, how) }
     guard let left = entries(a), let right = entries(b), left.count == right.count,
       let sorted = sortedByKey(right)
     else { return false }
+    var place = 0
     return left.allSatisfy { entry in
-      find(entry.key, in: sorted).map { equal(entry.value, $0, how) } ?? false
+      find(entry.key, in: sorted, near: &place).map { equal(entry.value, $0, how) } ?? false
+    }
+  }
+
+  /// Compares stored maps, whose keys ascend, entry by entry. Takes no memory.
+  private func equalMaps(_ a: EncodedMap, _ b: EncodedMap, _ how: RuleComparison) -> Bool {
+    var left = a.makeIterator()
+    var right = b.makeIterator()
+    while true {
+      switch ((try? left.next()) ?? nil, (try? right.next()) ?? nil) {
+      case (nil, nil): return true
+      case (let x?, let y?):
+        guard charge(8 + x.key.count >> 3), RuleBytes.equal(x.key, y.key), equal(value(x.value), value(y.value), how)
+        else { return false }
+      default: return false
+      }
+    }
+  }
+
+  /// Returns the view of a stored map, or `nil` for other values.
+  func encodedMap(_ value: RuleValue) -> EncodedMap? {
+    switch value {
+    case .encodedMap(let bytes): EncodedMap(mapValue: bytes)
+    case .encodedFields(let bytes): EncodedMap(documentFields: bytes)
+    default: nil
     }
   }
 
@@ -104,6 +135,7 @@ extension Evaluator {
     var items = ItemCursor(container, self)
     while let item = items.next() {
       if equal(value, item, how) { return true }
+      if stopped != nil { return false }
     }
     return false
   }
@@ -115,7 +147,7 @@ extension Evaluator {
     switch list {
     case .list(let items), .set(let items): return items
     case .encodedList(let bytes):
-      guard charge(bytes.count >> 2), let count = try? EncodedArray(bytes).count,
+      guard charge(bytes.count >> 3), let count = try? EncodedArray(bytes).count, charge(count * 16),
         let copy = arena.take(RuleValue.self, count)
       else {
         _ = outOfMemory()
@@ -145,10 +177,7 @@ extension Evaluator {
   }
 
   private func encodedEntries(_ map: EncodedMap) -> UnsafeBufferPointer<MapEntry>? {
-    guard charge(map.bytes.count >> 2) else { return nil }
-    var count = 0
-    var counting = map.makeIterator()
-    while (try? counting.next()) ?? nil != nil { count += 1 }
+    guard let count = count(map), charge(count * 24) else { return nil }
     guard let copy = arena.take(MapEntry.self, count) else {
       _ = outOfMemory()
       return nil
@@ -162,6 +191,15 @@ extension Evaluator {
     return UnsafeBufferPointer(start: copy, count: index)
   }
 
+  /// Returns the number of entries of a stored map, or `nil` if the budget of work is used up.
+  func count(_ map: EncodedMap) -> Int? {
+    guard charge(map.bytes.count >> 4) else { return nil }
+    var count = 0
+    var entries = map.makeIterator()
+    while charge(8), (try? entries.next()) ?? nil != nil { count += 1 }
+    return stopped == nil ? count : nil
+  }
+
   /// Returns the entries, ascending by the bytes of their keys, or `nil` if a budget is used up.
   func sortedByKey(_ entries: UnsafeBufferPointer<MapEntry>) -> UnsafeBufferPointer<MapEntry>? {
     var isSorted = true
@@ -170,7 +208,10 @@ extension Evaluator {
       isSorted = false
     }
     if isSorted { return entries }
-    guard charge(entries.count * 16), let copy = arena.take(MapEntry.self, entries.count) else {
+    // Each comparison of two keys may read all their bytes.
+    let levels = Int.bitWidth - entries.count.leadingZeroBitCount
+    let comparison = entries.reduce(0) { max($0, $1.key.count) } >> 3 + 16
+    guard charge(entries.count * levels * comparison), let copy = arena.take(MapEntry.self, entries.count) else {
       _ = outOfMemory()
       return nil
     }
@@ -180,8 +221,19 @@ extension Evaluator {
     return UnsafeBufferPointer(sorted)
   }
 
-  /// Returns the value of a key in sorted entries, or `nil` if they do not contain it. Cost: a binary search.
-  func find(_ key: UnsafeRawBufferPointer, in sorted: UnsafeBufferPointer<MapEntry>) -> RuleValue? {
+  /// Returns the value of a key in sorted entries, or `nil` if they do not contain it.
+  ///
+  /// Cost: constant if the key is the one at `place`, otherwise a binary search. Sets `place` to the next entry, so
+  /// keys that ascend in the same way are found at once.
+  func find(
+    _ key: UnsafeRawBufferPointer, in sorted: UnsafeBufferPointer<MapEntry>, near place: inout Int
+  ) -> RuleValue? {
+    guard charge(16 + key.count >> 3) else { return nil }
+    if place < sorted.count, RuleBytes.equal(sorted[place].key, key) {
+      place += 1
+      return sorted[place - 1].value
+    }
+    guard charge(100 + key.count) else { return nil }
     var low = 0
     var high = sorted.count
     while low < high {
@@ -189,7 +241,9 @@ extension Evaluator {
       switch EncodedMap.compare(sorted[middle].key, key) {
       case .less: low = middle + 1
       case .greater: high = middle
-      case .equal: return sorted[middle].value
+      case .equal:
+        place = middle + 1
+        return sorted[middle].value
       }
     }
     return nil
@@ -217,6 +271,10 @@ struct ItemCursor {
   mutating func next() -> RuleValue? {
     guard encoded != nil else { return items.next() }
     do throws(WireError) {
+      guard evaluator.charge(12) else {
+        encoded = nil
+        return nil
+      }
       return try encoded?.next().map(evaluator.value)
     } catch {
       encoded = nil

@@ -34,14 +34,26 @@ extension Evaluator {
     mode == .sound ? constraints.first { $0.relation == .same }?.value : nil
   }
 
+  /// Returns the result of a comparison with a field that equals a value. A field that equals a number may contain its
+  /// int or its float; if their results differ, the result is unknown.
+  private func ofEveryForm(_ same: RuleValue, _ compared: (RuleValue) -> RuleValue) -> RuleValue {
+    let result = compared(same)
+    guard !result.isFailure, let other = otherForm(of: same) else { return result }
+    let second = compared(other)
+    return second.isFailure || second.isTrue == result.isTrue ? second : unknown
+  }
+
   /// Evaluates `field == value`, or `field != value` if `isNegated`.
   func constrained(
     _ constraints: UnsafeBufferPointer<FieldConstraint>, equals value: RuleValue, isNegated: Bool
   ) -> RuleValue {
     if value.type == .constraint || value.type == .any { return unknown }
-    if let same = soundValue(constraints) { return equality(same, value, isNegated: isNegated) }
+    if let same = soundValue(constraints) {
+      return ofEveryForm(same) { equality($0, value, isNegated: isNegated) }
+    }
     let isProven = constraints.contains { constraint in
-      isNegated ? excludes(constraint, value) : constraint.relation == .same && isSame(constraint.value, value)
+      guard isNegated else { return constraint.relation == .same && isSame(constraint.value, value) }
+      return excludes(constraint, value) && (mode == .emulator || excludesEveryForm(constraint, value))
     }
     return isProven ? .bool(true) : unknown
   }
@@ -104,7 +116,7 @@ extension Evaluator {
     _ constraints: UnsafeBufferPointer<FieldConstraint>, _ operation: Program.Operation, _ value: RuleValue
   ) -> RuleValue {
     if value.type == .constraint { return unknown }
-    if let same = soundValue(constraints) { return arithmetic(operation, same, value) }
+    if let same = soundValue(constraints) { return ofEveryForm(same) { arithmetic(operation, $0, value) } }
     for constraint in constraints {
       guard let order = rangeOrder(constraint, value) else { continue }
       let isProven =
@@ -116,7 +128,7 @@ extension Evaluator {
         case (.lessOrEqual, .less): order < 0
         default: false
         }
-      if isProven { return .bool(true) }
+      if isProven, mode == .emulator || holdsForEveryNumber(in: constraint, operation, value) { return .bool(true) }
     }
     return unknown
   }

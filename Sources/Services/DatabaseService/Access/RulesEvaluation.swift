@@ -47,7 +47,11 @@ final class RulesEvaluationPool: Sendable {
   }
 
   /// Returns an evaluation for one request.
-  func take() -> RulesEvaluation { idle.withLock { $0.popLast() } ?? RulesEvaluation() }
+  func take() -> RulesEvaluation {
+    let evaluation = idle.withLock { $0.popLast() } ?? RulesEvaluation()
+    evaluation.evaluator.beginRequest()
+    return evaluation
+  }
 
   /// Takes an evaluation back when the request has been evaluated.
   func give(_ evaluation: RulesEvaluation) {

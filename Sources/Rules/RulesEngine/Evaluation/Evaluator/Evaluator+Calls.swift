@@ -53,7 +53,7 @@ extension Evaluator {
 
   /// Returns a copy of the bytes in the arena, or `nil` if the work or memory budget is used up.
   func copied(_ bytes: [UInt8]) -> UnsafeRawBufferPointer? {
-    guard charge(bytes.count >> 4), let memory = arena.take(bytes: bytes.count) else {
+    guard charge(bytes.count >> 1), let memory = arena.take(bytes: bytes.count) else {
       _ = outOfMemory()
       return nil
     }
@@ -182,14 +182,17 @@ extension Evaluator {
   private func int(_ value: RuleValue) -> RuleValue {
     switch value {
     case .float(let number): return .int(Self.saturated(number))
-    case .string(let text): return Self.integer(text).map(RuleValue.int) ?? failure(.conversion, text: "int", value)
+    case .string(let text):
+      let number = integer(text)
+      if stopped != nil { return stopFailure }
+      return number.map(RuleValue.int) ?? failure(.conversion, text: "int", value)
     default: return value
     }
   }
 
   /// Returns the value of decimal digits of any script, with an optional sign, or `nil` for other texts and on
-  /// overflow.
-  private static func integer(_ text: UnsafeRawBufferPointer) -> Int64? {
+  /// overflow, or if the budget of work is used up.
+  private func integer(_ text: UnsafeRawBufferPointer) -> Int64? {
     var offset = 0
     var isNegative = false
     if let sign = text.first, sign == UInt8(ascii: "-") || sign == UInt8(ascii: "+") {
@@ -199,17 +202,22 @@ extension Evaluator {
     guard offset < text.count else { return nil }
     var value: Int64 = 0
     while offset < text.count {
-      guard let scalar = Unicode.Scalar(UTF16Text.scalar(text, &offset)), scalar.properties.numericType == .decimal,
-        let digit = scalar.properties.numericValue
-      else { return nil }
+      guard let step = digit(UTF16Text.scalar(text, &offset)) else { return nil }
       let (tenfold, first) = value.multipliedReportingOverflow(by: 10)
-      let step = Int64(digit)
       let (next, second) =
         isNegative ? tenfold.subtractingReportingOverflow(step) : tenfold.addingReportingOverflow(step)
       if first || second { return nil }
       value = next
     }
     return value
+  }
+
+  /// Returns the value of a decimal digit of any script, or `nil` for other characters.
+  private func digit(_ code: UInt32) -> Int64? {
+    if (0x30...0x39).contains(code) { return charge(12) ? Int64(code - 0x30) : nil }
+    // The library searches tables for the properties.
+    guard charge(200), let scalar = Unicode.Scalar(code), scalar.properties.numericType == .decimal else { return nil }
+    return scalar.properties.numericValue.map { Int64($0) }
   }
 
   private func float(_ value: RuleValue) -> RuleValue {
@@ -223,8 +231,12 @@ extension Evaluator {
   }
 
   private func digest(_ builtin: Builtin, _ bytes: UnsafeRawBufferPointer) -> RuleValue {
-    // Hashing a byte costs about as much as reading sixteen.
-    guard charge(bytes.count * 16) else { return stopFailure }
+    let cost =
+      switch builtin {
+      case .crc32, .crc32c: 1
+      default: 4
+      }
+    guard charge(200 + bytes.count * cost) else { return stopFailure }
     let digest =
       switch builtin {
       // The language returns the least significant byte first.

@@ -17,6 +17,9 @@ extension Evaluator {
     case .mapGet: return mapGet(receiver, values[1], values[2])
     case .addedKeys, .removedKeys, .changedKeys, .unchangedKeys, .affectedKeys: return keys(builtin, receiver)
     case .mapSize, .keys, .values:
+      if builtin == .mapSize, let map = encodedMap(receiver) {
+        return count(map).map { .int(Int64($0)) } ?? stopFailure
+      }
       guard let entries = entries(receiver) else { return stopFailure }
       if builtin == .mapSize { return .int(Int64(entries.count)) }
       return builtin == .keys ? sortedKeys(entries) : list(entries.map(\.value))
@@ -27,7 +30,8 @@ extension Evaluator {
       return .mapDiff(UnsafePointer(pair))
     case .listSize:
       if case .encodedList(let bytes) = receiver {
-        guard charge(bytes.count >> 4), let count = try? EncodedArray(bytes).count else { return failure(.damaged) }
+        guard let count = try? EncodedArray(bytes).count else { return failure(.damaged) }
+        guard charge(bytes.count >> 4 + count * 4) else { return stopFailure }
         return .int(Int64(count))
       }
       return .int(Int64(items(receiver)?.count ?? 0))
@@ -39,23 +43,70 @@ extension Evaluator {
     let other = values[1]
     guard let others = items(other) else { return stopFailure }
     switch builtin {
-    case .listHasAll: return bool(others.allSatisfy { isIn($0, .list(mine), .strict) })
-    case .listHasAny: return bool(others.contains { isIn($0, .list(mine), .strict) })
-    case .listHasOnly: return bool(mine.allSatisfy { isIn($0, .list(others), .strict) })
-    case .setHasAll: return bool(others.allSatisfy { isIn($0, receiver, .lenient) })
-    case .setHasAny: return bool(others.contains { isIn($0, receiver, .lenient) })
-    case .setHasOnly: return bool(mine.allSatisfy { isIn($0, .set(others), .lenient) })
-    case .concat: return list(Array(mine) + Array(others))
-    case .removeAll: return list(mine.filter { !isIn($0, .list(others), .strict) })
+    case .listHasAll: return bool(contains(mine, all: others, .strict))
+    case .listHasAny: return bool(contains(mine, anyOf: others, .strict))
+    case .listHasOnly: return bool(contains(others, all: mine, .strict))
+    case .setHasAll: return bool(contains(mine, all: others, .lenient))
+    case .setHasAny: return bool(contains(mine, anyOf: others, .lenient))
+    case .setHasOnly: return bool(contains(others, all: mine, .lenient))
+    case .concat: return concatenated(mine, others)
+    case .removeAll: return filtered(mine, others, .strict, keepsFound: false).map(RuleValue.list) ?? stopFailure
     case .union: return set(mine, and: others)
-    case .intersection: return set(mine.filter { isIn($0, other, .lenient) })
-    case .difference: return set(mine.filter { !isIn($0, other, .lenient) })
+    case .intersection: return filtered(mine, others, .lenient, keepsFound: true).map(RuleValue.set) ?? stopFailure
+    case .difference: return filtered(mine, others, .lenient, keepsFound: false).map(RuleValue.set) ?? stopFailure
     default: return failure(.damaged)
     }
   }
 
+  private func contains(
+    _ items: UnsafeBufferPointer<RuleValue>, all values: UnsafeBufferPointer<RuleValue>, _ how: RuleComparison
+  ) -> Bool {
+    let search = ItemSearch(items, how, count: values.count, self)
+    return values.allSatisfy { search.contains($0, self) }
+  }
+
+  private func contains(
+    _ items: UnsafeBufferPointer<RuleValue>, anyOf values: UnsafeBufferPointer<RuleValue>, _ how: RuleComparison
+  ) -> Bool {
+    let search = ItemSearch(items, how, count: values.count, self)
+    return values.contains { stopped != nil || search.contains($0, self) }
+  }
+
+  /// Returns the values that are among `items`, or those that are not, in their order. Returns `nil` if a budget is
+  /// used up.
+  private func filtered(
+    _ values: UnsafeBufferPointer<RuleValue>, _ items: UnsafeBufferPointer<RuleValue>, _ how: RuleComparison,
+    keepsFound: Bool
+  ) -> UnsafeBufferPointer<RuleValue>? {
+    guard charge(values.count * 4), let memory = arena.take(RuleValue.self, values.count) else {
+      _ = outOfMemory()
+      return nil
+    }
+    let search = ItemSearch(items, how, count: values.count, self)
+    var count = 0
+    for value in values {
+      let isFound = search.contains(value, self)
+      if stopped != nil { return nil }
+      guard isFound == keepsFound else { continue }
+      (memory + count).initialize(to: value)
+      count += 1
+    }
+    return stopped == nil ? UnsafeBufferPointer(start: memory, count: count) : nil
+  }
+
+  private func concatenated(
+    _ first: UnsafeBufferPointer<RuleValue>, _ second: UnsafeBufferPointer<RuleValue>
+  ) -> RuleValue {
+    let count = first.count + second.count
+    guard charge(count * 4), let memory = arena.take(RuleValue.self, count) else { return outOfMemory() }
+    let joined = UnsafeMutableBufferPointer(start: memory, count: count)
+    _ = joined.initialize(from: first)
+    _ = UnsafeMutableBufferPointer(rebasing: joined[first.count...]).initialize(from: second)
+    return .list(UnsafeBufferPointer(joined))
+  }
+
   private func copy(_ values: [RuleValue]) -> UnsafeBufferPointer<RuleValue>? {
-    guard stopped == nil, charge(values.count), let memory = arena.take(RuleValue.self, values.count) else {
+    guard stopped == nil, charge(values.count * 4), let memory = arena.take(RuleValue.self, values.count) else {
       _ = outOfMemory()
       return nil
     }
@@ -75,13 +126,25 @@ extension Evaluator {
   /// Returns the distinct values of one or two sequences, in the order of their first appearance.
   private func set(_ first: UnsafeBufferPointer<RuleValue>, and second: UnsafeBufferPointer<RuleValue>?) -> RuleValue {
     let count = first.count + (second?.count ?? 0)
-    guard let memory = arena.take(RuleValue.self, count) else { return outOfMemory() }
+    guard charge(count * 4), let memory = arena.take(RuleValue.self, count) else { return outOfMemory() }
     var distinct = 0
+    var index = count > ItemSearch.linearMax ? ItemIndex(count: count, &arena) : nil
     for values in [first, second].compactMap(\.self) {
       for value in values {
         if case .constraint = value { metUnknown = true }
-        let known = RuleValue.set(UnsafeBufferPointer(start: memory, count: distinct))
-        if isIn(value, known, .lenient) { continue }
+        if let known = index {
+          switch hash(of: value, .lenient) {
+          case .hash(let hash):
+            let isKnown = known.first(hash: hash) { equal(value, memory[$0], .lenient) || stopped != nil } != nil
+            if stopped != nil { return stopFailure }
+            if isKnown { continue }
+            known.add(distinct, hash: hash)
+          case .equalsNothing: break
+          // Compare this value and those after it with all others, to know whether a comparison reads it.
+          case .unknown: index = nil
+          }
+        }
+        if index == nil, isIn(value, .set(UnsafeBufferPointer(start: memory, count: distinct)), .lenient) { continue }
         if stopped != nil { return stopFailure }
         (memory + distinct).initialize(to: value)
         distinct += 1
@@ -92,10 +155,15 @@ extension Evaluator {
 
   /// Returns the keys as a list, ascending by UTF-16 code units.
   private func sortedKeys(_ entries: UnsafeBufferPointer<MapEntry>) -> RuleValue {
-    guard charge(entries.count * 16) else { return stopFailure }
+    guard charge(entries.reduce(0) { $0 + 16 + $1.key.count }) else { return stopFailure }
     var keys = entries.map(\.key)
     let isSorted = zip(keys, keys.dropFirst()).allSatisfy { UTF16Text.compare($0, $1) < 0 }
-    if !isSorted { keys.sort { UTF16Text.compare($0, $1) < 0 } }
+    if !isSorted {
+      // Each comparison of two keys may read all their bytes.
+      let levels = Int.bitWidth - keys.count.leadingZeroBitCount
+      guard charge(keys.count * levels * (16 + keys.reduce(0) { max($0, $1.count) })) else { return stopFailure }
+      keys.sort { UTF16Text.compare($0, $1) < 0 }
+    }
     return list(keys.map(RuleValue.string))
   }
 
@@ -105,6 +173,7 @@ extension Evaluator {
     guard let path = items(key) else { return stopFailure }
     var current = map
     for step in path {
+      guard charge(16) else { return stopFailure }
       guard case .string(let name) = step else { return failure(.type, text: "string", step) }
       guard let next = entry(current, name) else {
         switch current {
@@ -123,12 +192,13 @@ extension Evaluator {
   private func keys(_ builtin: Builtin, _ difference: RuleValue) -> RuleValue {
     guard case .mapDiff(let pair) = difference else { return failure(.damaged) }
     guard let later = entries(pair[0]), let earlier = entries(pair[1]), let laterSorted = sortedByKey(later),
-      let earlierSorted = sortedByKey(earlier), charge((later.count + earlier.count) * 16)
+      let earlierSorted = sortedByKey(earlier), charge((later.count + earlier.count) * 8)
     else { return stopFailure }
     var keys: [RuleValue] = []
+    var place = 0
     for entry in earlier {
       let isWanted: Bool
-      if let now = find(entry.key, in: laterSorted) {
+      if let now = find(entry.key, in: laterSorted, near: &place) {
         isWanted =
           switch builtin {
           case .addedKeys, .removedKeys: false
@@ -138,10 +208,14 @@ extension Evaluator {
       } else {
         isWanted = builtin == .removedKeys || builtin == .affectedKeys
       }
+      if stopped != nil { return stopFailure }
       if isWanted { keys.append(.string(entry.key)) }
     }
+    place = 0
     if builtin == .addedKeys || builtin == .affectedKeys {
-      for entry in later where find(entry.key, in: earlierSorted) == nil { keys.append(.string(entry.key)) }
+      for entry in later where find(entry.key, in: earlierSorted, near: &place) == nil {
+        keys.append(.string(entry.key))
+      }
     }
     return set(keys)
   }

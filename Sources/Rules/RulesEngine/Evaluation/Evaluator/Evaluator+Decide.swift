@@ -71,21 +71,28 @@ extension Evaluator {
     self.request = request
     self.lookups = lookups
     beginEvaluation()
+    workAtStart = requestWork < Self.workMax ? requestWork + Self.cheapWorkMax : Self.workMax
+    work = workAtStart
     lookupCount = 0
     usesTime = false
     mode = .sound
   }
 
-  /// Resets the budgets.
+  /// Resets the budget of expressions. The alternatives of a query share the budget of work.
   func beginEvaluation() {
     remaining = Self.expressionsMax
-    work = Self.workMax
     stopped = nil
   }
+
+  /// Begins a request, whose decisions share a budget of work, ``requestWorkMax``. Without a call, each decision has
+  /// only its own budget.
+  package func beginRequest() { requestWork = Self.requestWorkMax }
 
   /// Ends a decision, and releases what it borrowed.
   func finish(_ decision: inout Decision) {
     decision.usesTime = usesTime
+    let counted = workAtStart - max(work, 0) - Self.cheapWorkMax
+    if counted > 0, requestWork < .max { requestWork = max(0, requestWork - counted) }
     if isTracing {
       decision.trace = trace
       trace.removeAll()

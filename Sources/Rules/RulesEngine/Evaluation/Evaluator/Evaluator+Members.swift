@@ -28,6 +28,7 @@ extension Evaluator {
 
   /// Returns a reference as the path `/databases/{db}/documents/…`, without the project.
   private func reference(_ name: UnsafeRawBufferPointer) -> RuleValue {
+    guard charge(name.count) else { return stopFailure }
     var count = 1
     for byte in name where byte == UInt8(ascii: "/") { count += 1 }
     guard let segments = arena.take(PathSegment.self, count) else { return outOfMemory() }
@@ -77,15 +78,32 @@ extension Evaluator {
     switch map {
     case .encodedFields(let bytes): encodedEntry(EncodedMap(documentFields: bytes), name)
     case .encodedMap(let bytes): encodedEntry(EncodedMap(mapValue: bytes), name)
-    case .map(let entries), .partialMap(let entries): entries.first { RuleBytes.equal($0.key, name) }?.value
+    case .map(let entries), .partialMap(let entries):
+      entries.first { !charge(4) || RuleBytes.equal($0.key, name) }.map { stopped == nil ? $0.value : stopFailure }
     case .object(let object): objectEntry(object, name, property: property)
     default: nil
     }
   }
 
+  /// The number of entries after which a lookup charges for them.
+  private static let passedMax = 4096
+
   private func encodedEntry(_ map: EncodedMap, _ name: UnsafeRawBufferPointer) -> RuleValue? {
     do throws(WireError) {
-      return try map.value(for: name).map(value)
+      var entries = map.makeIterator()
+      var passed = 0
+      while let entry = try entries.next() {
+        switch EncodedMap.compare(entry.key, name) {
+        case .less: passed += 1
+        case .equal: return charge(16 * passed) ? value(entry.value) : stopFailure
+        case .greater: return charge(16 * passed) ? nil : stopFailure
+        }
+        if passed == Self.passedMax {
+          guard charge(16 * passed) else { return stopFailure }
+          passed = 0
+        }
+      }
+      return charge(16 * passed) ? nil : stopFailure
     } catch {
       return failure(.damaged)
     }
@@ -145,7 +163,8 @@ extension Evaluator {
       return items.indices.contains(Int(place)) ? items[Int(place)] : outOfBounds(place, items.count)
     case (.encodedList(let bytes), .int(let place)): return encodedItem(bytes, place)
     case (.string(let text), .int(let place)):
-      guard charge(text.count) else { return stopFailure }
+      // Two passes: one counts, one finds the place.
+      guard charge(2 * text.count) else { return stopFailure }
       let count = UTF16Text.count(text)
       guard (0..<Int64(count)).contains(place) else { return outOfBounds(place, count) }
       return slice(text, Int(place), Int(place) + 1)
@@ -167,6 +186,7 @@ extension Evaluator {
     var count: Int64 = 0
     do throws(WireError) {
       while let item = try items.next() {
+        guard charge(8) else { return stopFailure }
         if count == place { return value(item) }
         count += 1
       }
@@ -192,7 +212,7 @@ extension Evaluator {
       guard let items = self.items(base) else { return stopFailure }
       return range(.list(items), from, to)
     case .string(let text):
-      guard charge(text.count) else { return stopFailure }
+      guard charge(2 * text.count) else { return stopFailure }
       size = UTF16Text.count(text)
     case .path(let segments): size = segments.count
     default: return failure(.unknownFunction, text: RuleBytes.of("@range"))

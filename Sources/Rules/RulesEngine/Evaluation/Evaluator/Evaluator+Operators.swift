@@ -13,10 +13,10 @@ extension Evaluator {
     case (.float(let x), .int(let y)): return numbers(x, Double(y))
     case (.float(let x), .float(let y)): return numbers(x, y)
     case (.string(let x), .string(let y)):
-      return charge(min(x.count, y.count) >> 2) ? UTF16Text.compare(x, y) : nil
+      return charge(min(x.count, y.count) >> 1) ? UTF16Text.compare(x, y) : nil
     case (.bytes(let x), .bytes(let y)):
       let common = min(x.count, y.count)
-      guard charge(common >> 4) else { return nil }
+      guard charge(common >> 3) else { return nil }
       if common > 0, let left = x.baseAddress, let right = y.baseAddress {
         let result = memcmp(left, right, common)
         if result != 0 { return result < 0 ? -1 : 1 }
@@ -152,7 +152,7 @@ extension Evaluator {
   /// Joins texts. Two halves of a surrogate pair that meet become one character.
   func concatenated(_ texts: [UnsafeRawBufferPointer]) -> RuleValue {
     let total = texts.reduce(0) { $0 + $1.count }
-    guard charge(total >> 4) else { return stopFailure }
+    guard charge(texts.count * 8 + total >> 1) else { return stopFailure }
     guard let memory = arena.take(bytes: total) else { return outOfMemory() }
     let out = UnsafeMutableRawBufferPointer(start: memory, count: total)
     var count = 0

@@ -181,7 +181,10 @@ extension Evaluator {
     case (.unavailable, _): return failure(.serviceCall, text: name, path)
     case (.found, true): return .bool(true)
     case (_, true): return .bool(false)
-    case (.found, false): return documentValue(fields, name: segments)
+    case (.found, false):
+      // The bytes are copied with the first lookup.
+      guard charge((fields?.count ?? 0) >> 2) else { return stopFailure }
+      return documentValue(fields, name: segments)
     case (.deleted, false): return .null
     case (.missing, false): return failure(.serviceCall, text: name, path)
     }
@@ -190,7 +193,7 @@ extension Evaluator {
   /// Joins segments with slashes. Returns `nil` if the work or memory budget is used up.
   private func joined(_ segments: UnsafeBufferPointer<PathSegment>) -> UnsafeRawBufferPointer? {
     let total = segments.reduce(segments.count - 1) { $0 + $1.text.count }
-    guard charge(total >> 4), let memory = arena.take(bytes: total) else { return nil }
+    guard charge(segments.count * 8 + total >> 2), let memory = arena.take(bytes: total) else { return nil }
     let out = UnsafeMutableRawBufferPointer(start: memory, count: total)
     var count = 0
     for (index, segment) in segments.enumerated() {

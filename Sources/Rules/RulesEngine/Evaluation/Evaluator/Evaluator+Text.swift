@@ -16,6 +16,7 @@ extension Evaluator {
       return text(out)
     case .path(let segments):
       if segments.isEmpty { return .string(RuleBytes.of("/")) }
+      guard charge(segments.count * 32) else { return stopFailure }
       return concatenated(
         segments.flatMap { segment in [RuleBytes.of("/"), segment.text] })
     default:
@@ -27,12 +28,13 @@ extension Evaluator {
 
   /// Evaluates `path(text)`. The segments are URL-decoded; `{name}` and `{name=**}` are captures.
   func path(_ text: UnsafeRawBufferPointer) -> RuleValue {
-    guard charge(text.count) else { return stopFailure }
+    guard charge(4 * text.count) else { return stopFailure }
     if text.isEmpty { return failure(.emptyPath) }
     let bytes = Array(text)
     let body = bytes.first == UInt8(ascii: "/") ? bytes.dropFirst() : bytes[...]
     var segments: [PathSegment] = []
     for whole in body.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
+      guard charge(200 + 4 * whole.count) else { return stopFailure }
       let piece = Self.trimmed(whole)
       if piece.isEmpty { return failure(.pathTemplate, text: text) }
       if piece.first == UInt8(ascii: "{") {
@@ -44,7 +46,7 @@ extension Evaluator {
         guard let first = inner.first, Lexer.startsWord(first),
           inner.allSatisfy({ Lexer.startsWord($0) || Lexer.isDigit($0) })
         else { return failure(.pathTemplate, text: text) }
-        guard let name = copied(Array(inner)) else { return stopFailure }
+        guard let name = copied(Array(inner)), charge(4 * segments.count) else { return stopFailure }
         guard !segments.contains(where: { $0.kind != .simple && RuleBytes.equal($0.name, name) }) else {
           return failure(.pathTemplate, text: text)
         }
@@ -85,7 +87,7 @@ extension Evaluator {
   /// Evaluates `path.bind(map)`. Like the engine, it leaves out captures that the map does not name.
   func bind(_ template: RuleValue, _ map: RuleValue) -> RuleValue {
     guard case .path(let segments) = template, let entries = entries(map) else { return stopFailure }
-    guard charge(segments.count * (entries.count + 1)) else { return stopFailure }
+    guard charge(8 * segments.count * (entries.count + 1)) else { return stopFailure }
     for entry in entries
     where !segments.contains(where: { $0.kind != .simple && RuleBytes.equal($0.name, entry.key) }) {
       return failure(.unknownVariables, text: entry.key)
@@ -127,7 +129,7 @@ extension Evaluator {
     case .string(let bytes), .bytes(let bytes): text = bytes
     default: return failure(.damaged)
     }
-    guard charge(text.count) else { return stopFailure }
+    guard charge(self.cost(builtin) * text.count) else { return stopFailure }
     switch builtin {
     case .stringSize: return .int(Int64(UTF16Text.count(text)))
     case .bytesSize: return .int(Int64(text.count))
@@ -145,33 +147,53 @@ extension Evaluator {
       return self.text(out)
     case .toHexString:
       let digits = Array("0123456789ABCDEF".utf8)
-      return self.text(text.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
+      var out: [UInt8] = []
+      out.reserveCapacity(2 * text.count)
+      for byte in text {
+        out.append(digits[Int(byte >> 4)])
+        out.append(digits[Int(byte & 15)])
+      }
+      return self.text(out)
     default:
       guard case .string(let expression) = values[1] else { return failure(.damaged) }
       guard let pattern = pattern(node, expression) else {
         return stopped == nil ? failure(.pattern, text: expression) : stopFailure
       }
       switch builtin {
-      case .matches: return .bool(pattern.matches(text))
+      case .matches:
+        let isMatch = pattern.matches(text) { charge($0) }
+        return stopped == nil ? .bool(isMatch) : stopFailure
       case .split: return split(text, pattern)
       default: return replace(text, pattern, values[2])
       }
     }
   }
 
-  /// Returns a compiled pattern: that of the program for a literal, otherwise a new one. Returns `nil` if the
-  /// pattern is invalid or the budget of work is used up.
+  /// The steps for each byte of the text that a method reads.
+  private func cost(_ builtin: Builtin) -> Int {
+    switch builtin {
+    case .toUTF8, .bytesSize, .matches: 0
+    case .stringSize, .split, .replace: 1
+    case .trim: 2
+    case .lower, .upper: 3
+    default: 6
+    }
+  }
+
+  /// Returns a compiled pattern: that of the program for a literal, otherwise that of ``PatternCache``. Returns `nil`
+  /// if the pattern is invalid or the budget of work is used up.
   private func pattern(_ node: Program.Node, _ text: UnsafeRawBufferPointer) -> Pattern? {
     if node.pattern >= 0, let program { return program.regularExpressions[Int(node.pattern)] }
-    // Compiling a byte of a pattern takes about a thousand times as long as reading one.
-    guard charge(10_000 + text.count * 1000) else { return nil }
-    return Pattern(text)
+    // The charge does not depend on the contents of the cache.
+    guard charge(PatternShape.costOfCompiling(text)) else { return nil }
+    return PatternCache.shared.pattern(text)
   }
 
   private func join(_ list: RuleValue, _ separator: RuleValue) -> RuleValue {
     guard let items = items(list), case .string(let separator) = separator else { return stopFailure }
     var parts: [UnsafeRawBufferPointer] = []
     for (place, item) in items.enumerated() {
+      guard charge(32) else { return stopFailure }
       let text = string(item)
       guard case .string(let bytes) = text else { return text }
       if place > 0 { parts.append(separator) }
@@ -185,12 +207,13 @@ extension Evaluator {
     var pieces: [RuleValue] = []
     var last = 0
     var kept = 0
-    pattern.forEachMatch(in: text, groups: 0) { bounds in
+    pattern.forEachMatch(in: text, groups: 0, charge: { charge($0) }) { bounds in
       pieces.append(.string(UnsafeRawBufferPointer(rebasing: text[last..<bounds[0]])))
       if bounds[0] > last { kept = pieces.count }
       last = bounds[1]
-      return charge(16)
+      return true
     }
+    if stopped != nil { return stopFailure }
     if last < text.count {
       pieces.append(.string(UnsafeRawBufferPointer(rebasing: text[last...])))
       kept = pieces.count
@@ -210,11 +233,11 @@ extension Evaluator {
     var out: [UInt8] = []
     var last = 0
     var isValid = true
-    pattern.forEachMatch(in: text, groups: pattern.groupCount) { bounds in
+    pattern.forEachMatch(in: text, groups: pattern.groupCount, charge: { charge($0) }) { bounds in
       out.append(contentsOf: text[last..<bounds[0]])
       last = bounds[1]
-      isValid = Self.append(template, pattern, text, bounds, to: &out)
-      return isValid && out.count <= Arena.bytesMax && charge(16 + template.count)
+      isValid = append(template, pattern, text, bounds, to: &out)
+      return isValid && stopped == nil && out.count <= Arena.bytesMax
     }
     guard stopped == nil, out.count <= Arena.bytesMax else { return outOfMemory() }
     guard isValid else { return failure(.replacement, text: template) }
@@ -223,16 +246,18 @@ extension Evaluator {
   }
 
   /// Appends a replacement: `$1` and `${name}` are groups, and a backslash quotes the next character. Returns
-  /// whether the groups exist.
-  private static func append(
+  /// whether the groups exist. Stops once a budget is used up.
+  private func append(
     _ template: UnsafeRawBufferPointer, _ pattern: Pattern, _ text: UnsafeRawBufferPointer,
     _ bounds: UnsafeBufferPointer<Int>, to out: inout [UInt8]
   ) -> Bool {
     func appendGroup(_ number: Int) {
-      if bounds[2 * number] >= 0 { out.append(contentsOf: text[bounds[2 * number]..<bounds[2 * number + 1]]) }
+      guard bounds[2 * number] >= 0 else { return }
+      let group = text[bounds[2 * number]..<bounds[2 * number + 1]]
+      if charge(16 + group.count >> 2) { out.append(contentsOf: group) }
     }
     var index = 0
-    while index < template.count {
+    while index < template.count, charge(4), out.count <= Arena.bytesMax {
       let byte = template[index]
       let next = index + 1 < template.count ? template[index + 1] : 0
       if byte == UInt8(ascii: "\\"), index + 1 < template.count {

@@ -7,8 +7,20 @@ import DocumentModel
 package final class Evaluator {
   /// The greatest number of expressions that one document's decision may evaluate (rules-language.md, section 15).
   package static let expressionsMax = 1000
-  /// The greatest number of elementary steps of one decision: bytes and elements read. Far more than documents need.
-  static let workMax = 64 << 20
+  /// The work of one decision, in steps of about a nanosecond: each byte and element that an expression reads costs
+  /// some. Beyond this, the statement fails. Source: Hearth's own limit, which bounds the time that a decision holds an
+  /// event loop.
+  package static let workMax = 8_000_000
+  /// The work of all decisions about one request, as a commit of many documents, in steps of about a nanosecond. Beyond
+  /// this, the statement fails. Source: Hearth's own limit, which bounds the time that a request holds an event loop.
+  package static let requestWorkMax = 32_000_000
+  /// The work of a decision, in the same steps, that does not count for its request. So a request for any number of
+  /// documents can have cheap decisions. Source: Hearth's own limit.
+  package static let cheapWorkMax = 10_000
+  /// The compiled patterns that conditions computed last, which the server keeps for later decisions. Each takes at
+  /// most 1 MiB. Beyond this, a pattern is compiled again when it is used. Source: Hearth's own limit, which bounds
+  /// memory.
+  static let patternsKeptMax = 16
 
   var arena = Arena()
   var nodes: UnsafeMutablePointer<Program.Node>
@@ -18,6 +30,10 @@ package final class Evaluator {
   var captures: UnsafeMutablePointer<RuleValue>
   var remaining = Evaluator.expressionsMax
   var work = Evaluator.workMax
+  /// ``work`` at the start of the decision.
+  var workAtStart = Evaluator.workMax
+  /// The work that is left for the request. `Int.max` if the decision is not part of a request.
+  var requestWork = Int.max
   /// Whether a comparison read a value that the query does not determine. Then its result is meaningless.
   var metUnknown = false
   /// The nesting of the values being compared.
@@ -167,6 +183,7 @@ package final class Evaluator {
   @inline(never)
   private func record(_ value: RuleValue, of number: Int32, _ node: Program.Node) {
     traceReader.beginEvaluation()
+    traceReader.work = Self.workMax
     traceReader.arena.reset()
     // `request` and its members are created when they are read.
     traceReader.request = request
@@ -339,7 +356,7 @@ package final class Evaluator {
         return values[place].isFailure ? values[place] : failure(.type, text: "string", values[place])
       }
       if values[place + 1].isFailure { return values[place + 1] }
-      guard charge(count) else { return stopFailure }
+      guard charge(count * (4 + key.count >> 3)) else { return stopFailure }
       let known = UnsafeMutableBufferPointer(start: entries, count: count).firstIndex { RuleBytes.equal($0.key, key) }
       if let known {
         entries[known].value = values[place + 1]
@@ -373,7 +390,9 @@ package final class Evaluator {
       }
       (values + place).initialize(to: value)
     }
-    guard let segments = arena.take(PathSegment.self, segmentCount) else { return outOfMemory() }
+    guard charge(segmentCount * 4), let segments = arena.take(PathSegment.self, segmentCount) else {
+      return outOfMemory()
+    }
     var count = 0
     func append(_ segment: PathSegment) {
       (segments + count).initialize(to: segment)
