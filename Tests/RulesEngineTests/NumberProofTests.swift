@@ -1,8 +1,8 @@
 import DocumentModel
 import Matching
 import RulesEngine
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// Proofs from filters on numbers. Queries compare ints and floats exactly, and rules convert ints to floats first.

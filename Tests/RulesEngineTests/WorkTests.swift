@@ -1,7 +1,7 @@
 import DocumentModel
 import RulesEngine
-import TestSupport
 import Testing
+import TestSupport
 import WireFormat
 
 /// The work of conditions over long lists, maps and texts: what they do in time that is linear in the data, and what
