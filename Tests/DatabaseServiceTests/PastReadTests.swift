@@ -6,7 +6,7 @@ import Testing
 import TestSupport
 import WireFormat
 
-/// Reads of a past state by callers to whom rules apply: that state and the newest one must allow them.
+/// Reads of a past state by callers with rules: that state and the newest one must allow them.
 @Suite struct PastReadTests {
   /// Documents of the team are for users with a role, notes are for all users if they are public.
   private static let rules = """

@@ -93,7 +93,7 @@ import WireFormat
     }
   }
 
-  /// To any caller but the one that began it, the ID of a transaction is unknown.
+  /// Only the caller that began a transaction can use its ID. For all others it is unknown.
   @Test(arguments: 0..<4) func transactionsBelongToTheirCallers(_ number: Int) throws {
     let callers = [ServiceFixture.admin, ServiceFixture.ann, ServiceFixture.ben, ServiceFixture.stranger]
     let fixture = try ServiceFixture(rules: ServiceFixture.rules)

@@ -5,8 +5,8 @@ import HearthServer
 import Testing
 import TestSupport
 
-/// Production mode: a user who loses access also loses it in the past, in another user's transaction, and in streams
-/// that are idle.
+/// Production mode: after a user loses access, reads in the past and idle streams end too. Another user cannot use a
+/// transaction.
 @Suite struct LostAccessTests {
   private final class Service {
     let server: TestServer

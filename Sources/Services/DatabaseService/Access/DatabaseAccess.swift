@@ -15,7 +15,7 @@ enum Access: Sendable {
   /// Whether no rules apply.
   var isUnrestricted: Bool { if case .unrestricted = self { true } else { false } }
 
-  /// The owner of the transactions that the caller begins. All callers to whom no rules apply share theirs.
+  /// The owner of the transactions that the caller begins. Callers without rules share their transactions.
   var owner: TransactionOwner {
     switch self {
     case .unrestricted: .administrator
@@ -372,7 +372,7 @@ struct Continuation {
       }
     }
 
-    /// Returns the documents that the proof for the query covers, or `nil` if there are none.
+    /// Returns the documents that the proof for the query covers, or `nil` if it covers no document.
     func range(in database: DatabaseID) -> QueryRange? {
       switch self {
       case .query(let resolved): resolved.range()

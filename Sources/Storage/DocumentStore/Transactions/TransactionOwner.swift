@@ -1,4 +1,4 @@
-/// The caller to whom a transaction belongs. Only this caller can use its ID.
+/// The caller that began a transaction. Only this caller can use its ID.
 package struct TransactionOwner: Sendable {
   /// A letter for the kind of caller, and the ID of a user.
   let bytes: [UInt8]
