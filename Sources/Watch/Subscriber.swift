@@ -21,6 +21,8 @@ package final class Subscriber: Sendable {
     case failed(any Error)
     /// The targets must be authorized again.
     case needsReauthorization(Set<Int>)
+    /// The token of the client, or the rules that apply to it, may have changed.
+    case needsCallerCheck
   }
 
   private struct Mailbox {
@@ -29,6 +31,7 @@ package final class Subscriber: Sendable {
     var bytes = 0
     /// Targets whose authorization depends on documents that have changed.
     var needsReauthorization: Set<Int> = []
+    var needsCallerCheck = false
     var isLagging = false
     var isWaiting = false
     var wake: (@Sendable () -> Void)?
@@ -69,6 +72,10 @@ package final class Subscriber: Sendable {
   package func take() -> Event? {
     mailbox.withLock { mailbox in
       if !mailbox.needsReauthorization.isEmpty { return .needsReauthorization(mailbox.takeReauthorizations()) }
+      if mailbox.needsCallerCheck {
+        mailbox.needsCallerCheck = false
+        return .needsCallerCheck
+      }
       guard let event = mailbox.events.popFirst() else {
         mailbox.isWaiting = true
         return nil
@@ -115,6 +122,9 @@ package final class Subscriber: Sendable {
 
   /// Requires that a target is authorized again before other waiting events are handled.
   func requireReauthorization(_ target: Int) { post { _ = $0.needsReauthorization.insert(target) } }
+
+  /// Requires that the client is checked before other waiting events are handled.
+  package func requireCallerCheck() { post { $0.needsCallerCheck = true } }
 
   /// Wakes the client if it is waiting.
   package func wake() { post { _ in } }

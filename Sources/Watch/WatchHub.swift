@@ -74,9 +74,6 @@ package final class WatchHub: Sendable {
     queue.async { [self] in state.remove(subscriber) }
   }
 
-  /// Wakes every listener, because its authorization may have changed.
-  package func wakeAll() { queue.async { [self] in state.wakeAll() } }
-
   // MARK: Steps
 
   private func stepSoon() {

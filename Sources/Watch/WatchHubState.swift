@@ -36,11 +36,6 @@ struct WatchHubState {
 
   // MARK: Subscribers
 
-  /// Wakes every listener.
-  func wakeAll() {
-    for record in records { record?.subscriber.wake() }
-  }
-
   /// Handles a request of a listener.
   mutating func handle(_ request: WatchHub.Request, from subscriber: Subscriber, _ reader: inout SnapshotReader) {
     let place = record(of: subscriber)

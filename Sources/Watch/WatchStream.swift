@@ -324,6 +324,8 @@ package struct WatchStream: ~Copyable {
   package mutating func receive(_ event: Subscriber.Event) throws {
     switch event {
     case .needsReauthorization(let numbers): reauthorize(numbers)
+    // The service checks the caller.
+    case .needsCallerCheck: break
     case .batch(let batch): work = .batch(batch, part: 0, change: 0)
     case .joined(let start):
       joining = start.targets

@@ -125,12 +125,14 @@ import WireFormat
     func state() throws -> UserState { try accounts.userStates.state(of: "u1") }
     try users.insert(Self.user("u1"))
     #expect(try state() == UserState())
-    let before = accounts.userStates.changes
+    let reported = Observed<[TokenRevocations.Concerned]>([])
+    accounts.revocations.observe { concerned in reported.update { $0.append(concerned) } }
+    let before = accounts.changes
     _ = try users.update("u1") { $0.displayName = "x" }
-    #expect(accounts.userStates.changes == before)
+    #expect(accounts.changes == before && reported.value.isEmpty)
     _ = try users.update("u1") { $0.isDisabled = true }
     #expect(try state().isDisabled)
-    #expect(accounts.userStates.changes > before)
+    #expect(accounts.changes > before && reported.value == [.users(["u1"])])
     _ = try users.update("u1") { user in
       user.isDisabled = false
       user.validSince = 1_700_000_005

@@ -92,4 +92,42 @@ import WireFormat
       try fixture.service.rollback(transaction, in: fixture.id, as: $0)
     }
   }
+
+  /// Only the caller that began a transaction can use its ID. For all others it is unknown.
+  @Test(arguments: 0..<4) func transactionsBelongToTheirCallers(_ number: Int) throws {
+    let callers = [ServiceFixture.admin, ServiceFixture.ann, ServiceFixture.ben, ServiceFixture.stranger]
+    let fixture = try ServiceFixture(rules: ServiceFixture.rules)
+    try fixture.commit(.set("open/x"))
+    let unknown = Status(.invalidArgument, "Invalid transaction.")
+    for (other, caller) in callers.enumerated() where other != number {
+      for mode in [TransactionMode.readWrite(retrying: nil), .readOnly(nil)] {
+        let transaction = try fixture.begin(mode, as: callers[number])
+        var batch = BatchGetDocumentsRequest([document("open/x")])
+        batch.consistency = .transaction(transaction)
+        let uses: [(Caller) throws -> Void] = [
+          { _ = try fixture.get("open/x", as: $0, .transaction(transaction)) },
+          { _ = try fixture.service.batchGetDocuments(batch, in: fixture.id, as: $0) },
+          { try fixture.commit(in: transaction, as: $0) },
+          { _ = try fixture.begin(.readWrite(retrying: transaction), as: $0) },
+          { try fixture.service.rollback(transaction, in: fixture.id, as: $0) },
+        ]
+        for (place, use) in uses.enumerated() {
+          #expect(fixture.failure { try use(caller) } == unknown, "use \(place) by caller \(other)")
+        }
+        #expect(fixture.failure { try uses[0](callers[number]) } == nil)
+        #expect(fixture.failure { try uses[2](callers[number]) } == nil)
+        // An ID that is over is as unknown as before.
+        #expect(fixture.failure { try uses[0](caller) } == unknown)
+      }
+    }
+  }
+
+  @Test func aRefreshedTokenKeepsTheTransaction() throws {
+    let fixture = try ServiceFixture(rules: ServiceFixture.rules)
+    try fixture.commit(.set("notes/a", ("owner", "ann")))
+    let transaction = try fixture.begin(as: ServiceFixture.ann(expiry: fixture.time.now + 1))
+    let refreshed = ServiceFixture.ann(expiry: fixture.time.now + 3_600_000_000, token: RevocableToken())
+    #expect(try fixture.get("notes/a", as: refreshed, .transaction(transaction))["owner"] == "ann")
+    try fixture.commit(.set("notes/a", ("owner", "ann"), ("n", 1)), in: transaction, as: refreshed)
+  }
 }

@@ -204,4 +204,20 @@ import WireFormat
     let times = try rows.map { try fixture.get($0).updateTime }
     #expect(times == times.sorted(), "seed \(seed)")
   }
+
+  @Test func aRevokedTokenEndsAnIdleStream() throws {
+    let token = RevocableToken()
+    let client = try Client(fixture, as: ServiceFixture.ann(token: token))
+    try client.send()
+    _ = try client.next()
+    #expect(try client.stream.next() == nil)
+    while client.wakes.wait(timeout: .now()) == .success {}
+    token.reason.update { $0 = "the token's user is disabled" }
+    fixture.service.recheckStreams(of: ["ben"])
+    #expect(client.wakes.wait(timeout: .now()) == .timedOut)
+    fixture.service.recheckStreams(of: ["ann"])
+    #expect(client.wakes.wait(timeout: .now()) == .success)
+    #expect(fixture.failure { _ = try client.stream.next() }?.code == .unauthenticated)
+    #expect(try client.stream.next() == nil && client.stream.isIdle)
+  }
 }

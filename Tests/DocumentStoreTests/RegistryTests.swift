@@ -94,7 +94,7 @@ import TestSupport
   @Test func anOpenTransactionKeepsItsDatabaseOpen() throws {
     let (registry, _, time) = try make(idleSeconds: 30)
     let a = try id("a")
-    _ = try registry.database(a)?.transactions.begin(.readWrite, readVersion: 1)
+    _ = try registry.database(a)?.transactions.begin(.readWrite, readVersion: 1, by: .administrator)
     time.advance(seconds: 40)
     for _ in 0..<3 { registry.maintain() }
     #expect(registry.openDatabases.map(\.id) == [a])

@@ -91,13 +91,15 @@ struct TestDatabase {
 
   /// Begins a transaction at the newest version, as BeginTransaction does.
   func begin(_ mode: TransactionTable.Mode = .readWrite) throws -> TransactionID {
-    try database.read { reader in database.transactions.begin(mode, readVersion: try reader.lastVersion()) }
+    try database.read { reader in
+      database.transactions.begin(mode, readVersion: try reader.lastVersion(), by: .administrator)
+    }
   }
 
   /// Reads in a transaction, as BatchGetDocuments does.
   @discardableResult
   func get(_ path: String, in transaction: TransactionID) throws -> Stored? {
-    let (_, version) = try database.transactions.use(transaction)
+    let (_, version) = try database.transactions.use(transaction, by: .administrator)
     let stored = try get(path, at: version)
     database.transactions.noteReads([(document(path), stored?.update ?? 0)], in: transaction)
     return stored
@@ -115,7 +117,9 @@ struct TestDatabase {
 
   @discardableResult
   func commit(_ transaction: TransactionID, _ writes: Write...) throws -> CommitOutcome {
-    try commit(CommitRequest(writes, after: try database.transactions.close(transaction, forWrites: !writes.isEmpty)))
+    try commit(
+      CommitRequest(
+        writes, after: try database.transactions.close(transaction, forWrites: !writes.isEmpty, by: .administrator)))
   }
 
   func meta(_ name: MetaKey) throws -> Int64 {

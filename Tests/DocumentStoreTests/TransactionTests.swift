@@ -119,7 +119,8 @@ import WireFormat
     try db.commit(.set("c/x"))
     let transaction = try db.begin()
     db.noteListing(of: "c", in: transaction)
-    let request = CommitRequest([.set("e/y")], after: try db.database.transactions.close(transaction, forWrites: true))
+    let request = CommitRequest(
+      [.set("e/y")], after: try db.database.transactions.close(transaction, forWrites: true, by: .administrator))
     try db.clear()
     #expect(throws: CommitError.aborted(conflicting: nil)) { try db.commit(request) }
   }
@@ -133,7 +134,8 @@ import WireFormat
       let transaction = try db.begin()
       if listed { db.noteListing(of: "c", in: transaction) } else { try db.get("c/x", in: transaction) }
       requests.append(
-        CommitRequest([.set("e/y")], after: try db.database.transactions.close(transaction, forWrites: true)))
+        CommitRequest(
+          [.set("e/y")], after: try db.database.transactions.close(transaction, forWrites: true, by: .administrator)))
     }
     try db.commit(.set("d/other"))
     db.time.advance(seconds: 2000)
@@ -175,13 +177,13 @@ import WireFormat
     let committed = try db.begin()
     try db.commit(committed, .set("c/x"))
     let rolledBack = try db.begin()
-    try table.rollback(rolledBack)
+    try table.rollback(rolledBack, by: .administrator)
     let readOnly = try db.begin(.readOnly)
-    try table.rollback(readOnly)
+    try table.rollback(readOnly, by: .administrator)
     for (id, isReadOnly) in [(committed, false), (rolledBack, false), (readOnly, true)] {
-      #expect(throws: CommitError.transactionOver(isReadOnly: isReadOnly)) { try table.use(id) }
+      #expect(throws: CommitError.transactionOver(isReadOnly: isReadOnly)) { try table.use(id, by: .administrator) }
       #expect(throws: CommitError.transactionOver(isReadOnly: isReadOnly)) { try db.commit(id, .set("c/x")) }
-      try table.rollback(id)
+      try table.rollback(id, by: .administrator)
     }
     // Every other byte string is unknown.
     let good = try db.begin()
@@ -189,18 +191,20 @@ import WireFormat
       var bytes = good.bytes
       bytes[index] ^= 1
       let forged = TransactionID(bytes: bytes)
-      #expect(throws: CommitError.transactionUnknown, "byte \(index)") { try table.use(forged) }
-      #expect(throws: CommitError.transactionUnknown, "byte \(index)") { try table.rollback(forged) }
+      #expect(throws: CommitError.transactionUnknown, "byte \(index)") { try table.use(forged, by: .administrator) }
+      #expect(throws: CommitError.transactionUnknown, "byte \(index)") {
+        try table.rollback(forged, by: .administrator)
+      }
     }
     for bytes in [[], [1], Array(good.bytes.dropLast()), good.bytes + [0], Array(repeating: 0, count: 24)] {
-      #expect(throws: CommitError.transactionUnknown) { try table.use(TransactionID(bytes: bytes)) }
+      #expect(throws: CommitError.transactionUnknown) { try table.use(TransactionID(bytes: bytes), by: .administrator) }
     }
-    _ = try table.use(good)
+    _ = try table.use(good, by: .administrator)
     // The ID is unknown in another database, and over in the same database after a restart.
     let other = try TestDatabase()
-    #expect(throws: CommitError.transactionUnknown) { try other.database.transactions.use(good) }
+    #expect(throws: CommitError.transactionUnknown) { try other.database.transactions.use(good, by: .administrator) }
     #expect(throws: CommitError.transactionOver(isReadOnly: false)) {
-      try db.reopened().database.transactions.use(good)
+      try db.reopened().database.transactions.use(good, by: .administrator)
     }
   }
 
@@ -209,18 +213,18 @@ import WireFormat
     let table = db.database.transactions
     let idle = try db.begin()
     db.time.advance(seconds: 60)
-    _ = try table.use(idle)
+    _ = try table.use(idle, by: .administrator)
     db.time.advance(seconds: 61)
-    #expect(throws: CommitError.transactionOver(isReadOnly: false)) { try table.use(idle) }
+    #expect(throws: CommitError.transactionOver(isReadOnly: false)) { try table.use(idle, by: .administrator) }
     let busy = try db.begin(.readOnly)
     for _ in 0..<5 {
       db.time.advance(seconds: 54)
-      _ = try table.use(busy)
+      _ = try table.use(busy, by: .administrator)
     }
     #expect(table.count == 1)
     db.time.advance(seconds: 1)
     #expect(table.count == 0)
-    #expect(throws: CommitError.transactionOver(isReadOnly: true)) { try table.use(busy) }
+    #expect(throws: CommitError.transactionOver(isReadOnly: true)) { try table.use(busy, by: .administrator) }
   }
 
   @Test func theTableIsBounded() throws {
@@ -230,15 +234,15 @@ import WireFormat
     db.time.now += 1
     let kept = try db.begin()
     db.time.now += 1
-    for _ in 0..<Limits.transactionsMax - 2 { _ = table.begin(.readWrite, readVersion: 1) }
+    for _ in 0..<Limits.transactionsMax - 2 { _ = table.begin(.readWrite, readVersion: 1, by: .administrator) }
     #expect(table.count == Limits.transactionsMax)
-    _ = table.begin(.readWrite, readVersion: 1)
+    _ = table.begin(.readWrite, readVersion: 1, by: .administrator)
     #expect(table.count == Limits.transactionsMax)
-    #expect(throws: CommitError.transactionOver(isReadOnly: false)) { try table.use(oldest) }
-    _ = try table.use(kept)
+    #expect(throws: CommitError.transactionOver(isReadOnly: false)) { try table.use(oldest, by: .administrator) }
+    _ = try table.use(kept, by: .administrator)
     // Expired transactions make room first.
     db.time.advance(seconds: 300)
-    _ = table.begin(.readWrite, readVersion: 1)
+    _ = table.begin(.readWrite, readVersion: 1, by: .administrator)
     #expect(table.count == 1)
   }
 
@@ -304,8 +308,8 @@ import WireFormat
     }
     #expect(table.bytes <= 64 << 20)
     #expect(table.count > 80)
-    #expect(throws: CommitError.transactionOver(isReadOnly: false)) { try table.use(oldest) }
-    _ = try table.use(latest)
+    #expect(throws: CommitError.transactionOver(isReadOnly: false)) { try table.use(oldest, by: .administrator) }
+    _ = try table.use(latest, by: .administrator)
     db.time.advance(seconds: 300)
     #expect(table.count == 0)
     #expect(table.bytes == 0)

@@ -127,6 +127,19 @@ import WireFormat
     #expect(code { try client.pull() } == .unauthenticated)
   }
 
+  @Test func aRevokedKeyEndsAnIdleFeed() throws {
+    let revocationCheck = SteppedRevocationCheck()
+    let client = try Client(service, as: .administrator(revocationCheck: revocationCheck))
+    repeat {
+      try client.pull()
+      service.settleWatchHubs()
+    } while client.wakes.take()
+    revocationCheck.object("its key is revoked")
+    service.service.recheckStreams(of: nil)
+    #expect(client.wakes.take())
+    #expect(code { try client.pull() } == .unauthenticated)
+  }
+
   @Test func aTrimmedTokenIsRefused() throws {
     let client = try Client(service)
     try client.pull()

@@ -216,6 +216,39 @@ import Watch
     #expect(client.takeEvents().isEmpty)
   }
 
+  /// A stream that waits for changes is woken if its token was revoked, also if it has no target.
+  @Test(arguments: [true, false]) func aRevokedTokenEndsAnIdleStream(hasTarget: Bool) throws {
+    let revocationCheck = SteppedRevocationCheck()
+    let auth = RulesAuth(uid: "ann", claims: MapValue([("sub", .string("ann"))]), revocationCheck: revocationCheck)
+    let (idle, other) = (try ListeningClient(service, as: .user(auth)), try client("ben"))
+    for client in [idle, other] {
+      if hasTarget { try client.add(2, .query(Query(collectionID: "open"))) }
+      try client.settle()
+    }
+    revocationCheck.object("its user is disabled")
+    service.service.recheckStreams(of: ["ann", "none"])
+    #expect(!other.wakes.take())
+    #expect(idle.wakes.take())
+    #expect(throws: Status(.unauthenticated, "The token of this stream is no longer valid: its user is disabled.")) {
+      try idle.pull()
+    }
+    idle.stream.end()
+    service.service.recheckStreams(of: nil)
+    #expect(other.wakes.take() && !idle.wakes.take())
+    try other.settle()
+  }
+
+  /// A client that lags behind does not receive a state that was made private since.
+  @Test func aLaggingListenerDoesNotReceivePrivateDocuments() throws {
+    let client = try client()
+    try client.add(1, .documents([document("notes/a").path]))
+    _ = try events(client)
+    try service.commit([.set("notes/a", ("owner", "ann"), ("secret", 1))])
+    service.settleWatchHubs()
+    try service.commit([.set("notes/a", ("owner", "ben"))])
+    #expect(try events(client).filter { $0 != "SNAPSHOT" } == ["REMOVE 1 permissionDenied"])
+  }
+
   @Test func unauthenticatedCallersSeeOpenDocuments() throws {
     let client = try client(nil)
     try client.add(2, .query(Query(collectionID: "open")))

@@ -33,6 +33,7 @@ import TestSupport
       case .noChange(let version): all.append("no change \(version)")
       case .lagged: all.append("lagged")
       case .needsReauthorization(let targets): all.append("reauthorize \(targets.sorted())")
+      case .needsCallerCheck: all.append("check caller")
       case .joined(let join): all.append("joined \(join.version)")
       case .unreadable(let target, _): all.append("unreadable \(target)")
       case .failed: all.append("failed")

@@ -9,7 +9,8 @@ extension IdentityCall {
     .object { json in
       json.text("projectId", "\(service.accounts.project.number)")
       let host = String(request.host.prefix { $0 != ":" })
-      json.array("authorizedDomains", ["localhost"] + (host.isEmpty || host == "localhost" ? [] : [host])) {
+      let domains = service.authorizedDomains
+      json.array("authorizedDomains", domains + (host.isEmpty || domains.contains(host) ? [] : [host])) {
         $1.string($0)
       }
     }

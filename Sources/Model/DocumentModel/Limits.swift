@@ -60,6 +60,10 @@ package enum Limits {
   /// The open transactions of one database. When another one begins, the transaction that was idle longest ends.
   /// Source: Hearth's own limit, which bounds memory.
   package static let transactionsMax = 10_000
+  /// The age of the authorization of a response, in seconds. If a response takes longer and there were commits
+  /// meanwhile, the newest state must allow the rest of it, otherwise the response ends with PERMISSION_DENIED. Source:
+  /// Hearth's own limit, which bounds how long a slow client keeps access that it has lost.
+  package static let authorizationAgeSecondsMax = 1
   /// The components of a vector. Writing or searching for a longer vector is INVALID_ARGUMENT. Source:
   /// firestore-api.md, section 5.2.
   package static let vectorDimensionsMax = 2048

@@ -36,6 +36,8 @@ public struct AccountsConfiguration: Sendable, Equatable {
   public var mailSender = "noreply@localhost"
   /// The URL of the app's page to which links in mails lead. Required if ``mailCommand`` is set.
   public var actionURL: String?
+  /// The domains to which links in mails may lead, besides that of ``actionURL``; their subdomains are included.
+  public var authorizedDomains: [String] = []
   /// The identity providers whose tokens sign users in.
   public var identityProviders: [IdentityProvider] = []
 
@@ -55,6 +57,7 @@ public struct AccountsConfiguration: Sendable, Equatable {
     options.mailCommand = mailCommand
     options.mailSender = mailSender
     options.actionURL = actionURL
+    options.authorizedDomains = authorizedDomains
     for provider in identityProviders {
       let keys = try KeyFile.read(provider.keysPath)
       do throws(TokenError) {

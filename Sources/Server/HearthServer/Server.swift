@@ -82,6 +82,7 @@ public final class Server: Sendable {
     transport.counters = counters
     transport.errorBody = { status, message in ErrorJSON.body(httpStatus: status, message: message) }
     accounts = try Self.openAccounts(configuration, directory)
+    accounts.endStreams(of: service)
     let identity = try configuration.accounts.service(accounts)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
     readiness = Readiness(

@@ -19,7 +19,9 @@ package final class AccountStore: Sendable {
   package let userStates: UserStates
   package let users: UserStore
   /// Other identity providers that issue accepted tokens. Empty until one is added.
-  package let trustedIssuers = TrustedIssuers()
+  package let trustedIssuers: TrustedIssuers
+  /// The changes that can invalidate tokens.
+  package let revocations = TokenRevocations()
 
   /// Opens the accounts in a store. Cost: reads a few rows. Signing keys are created on first use.
   /// - Throws: ``StorageError`` if the store fails; `unsupportedFormat` if a newer version wrote the store.
@@ -35,10 +37,11 @@ package final class AccountStore: Sendable {
     self.now = now
     self.audit = audit
     try Self.checkFormat(of: store)
-    signingKeys = try SigningKeys(store: store, now: now)
-    serviceKeys = try ServiceKeys(store: store, project: project, now: now)
+    signingKeys = try SigningKeys(store: store, revocations: revocations, now: now)
+    serviceKeys = try ServiceKeys(store: store, project: project, revocations: revocations, now: now)
     refreshTokens = RefreshTokens(store: store)
-    userStates = UserStates(store: store)
+    userStates = UserStates(store: store, revocations: revocations)
+    trustedIssuers = TrustedIssuers(revocations: revocations)
     users = UserStore(store: store, states: userStates)
   }
 

@@ -26,8 +26,10 @@ package final class FirestoreService: Sendable {
   package var counters: ServiceCounters { evaluations.counters }
   /// The hubs of the databases that have listeners.
   let watchHubs = WatchHubRegistry()
+  /// The streams whose callers are checked when accounts or rules change.
+  let openStreams = OpenStreams()
 
-  /// Creates a service. It wakes all listeners whenever rules change.
+  /// Creates a service. It checks the callers of all streams whenever rules change.
   package init(
     databases: DatabaseRegistry, mode: ServerMode, rules: RulesRegistry = RulesRegistry(),
     proofMode: ProofMode = .sound,
@@ -38,7 +40,7 @@ package final class FirestoreService: Sendable {
     self.rules = rules
     self.proofMode = proofMode
     self.requiresIndexes = requiresIndexes
-    rules.observe { [watchHubs] in watchHubs.wakeAll() }
+    rules.observe { [openStreams] in openStreams.check(nil) }
   }
 
   /// Returns the edition of a database, even if the database is not served. The edition determines how requests are
@@ -84,6 +86,10 @@ package final class FirestoreService: Sendable {
     guard let database = try databases.database(id) else { throw Status.permissionDenied }
     return ListenerAccess(database: database, access: .restricted(makeAuthorizer(nothing, auth)))
   }
+
+  /// Ends the streams of these users whose tokens are no longer valid, with `nil` those of all callers. The streams
+  /// check their tokens on their own threads, as soon as these are free.
+  package func recheckStreams(of uids: Set<String>?) { openStreams.check(uids) }
 
   private func makeAuthorizer(_ ruleset: ActiveRuleset, _ auth: RulesAuth?) -> Authorizer {
     Authorizer(

@@ -19,6 +19,8 @@ package final class AccountsService: Sendable {
     package var mailSender = "noreply@localhost"
     /// The page that links in emails open: a page of the app, or this server under its public address.
     package var actionURL: String?
+    /// The domains to which links in emails may lead, besides that of ``actionURL``; their subdomains are included.
+    package var authorizedDomains: [String] = []
     /// The other providers whose identities can sign in.
     package var identityProviders = IdentityProviders()
     /// The number of threads that hash passwords.

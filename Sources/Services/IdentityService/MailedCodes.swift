@@ -97,7 +97,7 @@ extension AccountsService {
     case .verifyEmail, .recoverEmail, .verifyAndChangeEmail: _ = try applyCode(code, by: caller)
     case .emailSignIn: break
     }
-    return (found, try request.continueURL.map { try Self.checkContinueURL($0) })
+    return (found, try request.continueURL.map { try checkContinueURL($0, caller) })
   }
 
   /// Deletes all accounts. Only in emulator mode.

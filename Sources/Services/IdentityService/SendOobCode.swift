@@ -29,7 +29,7 @@ extension AccountsService {
   ) throws -> (email: String, code: ActionCode?) {
     let kind = try kind(request.requestType)
     if request.returnsLink, !caller.isAdmin { throw AccountError(.insufficientPermission) }
-    let continueURL = try request.continueURL.map { try Self.checkContinueURL($0) }
+    let continueURL = try request.continueURL.map { try checkContinueURL($0, caller) }
     let (email, uid) = try recipient(kind, request, caller)
     var newEmail: String?
     if kind == .verifyAndChangeEmail {
@@ -92,17 +92,5 @@ extension AccountsService {
       guard let email = user.email else { throw AccountError(.missingEmail) }
       return (email, user.uid)
     }
-  }
-
-  /// Returns the URL to open after the link of an email, if it is an HTTP URL without characters that could escape
-  /// from their context.
-  ///
-  /// - Throws: `INVALID_CONTINUE_URI` if it is not.
-  static func checkContinueURL(_ url: String) throws -> String {
-    let rest = url.hasPrefix("https://") ? url.dropFirst(8) : url.hasPrefix("http://") ? url.dropFirst(7) : ""
-    guard let first = rest.utf8.first, first != UInt8(ascii: "/"), url.utf8.count <= UserLimits.textBytesMax,
-      url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "<") })
-    else { throw AccountError(.invalidContinueURI) }
-    return url
   }
 }

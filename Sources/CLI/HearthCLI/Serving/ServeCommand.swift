@@ -41,6 +41,9 @@ extension Command {
       .value("mail-from", "ADDRESS", "the sender of mails (default: noreply@localhost)"),
       .value("action-url", "URL", "the page of the app that the links in mails open"),
       .repeated(
+        "authorized-domain", "DOMAIN",
+        "let links in mails continue to this domain and its subdomains (default: localhost, that of --action-url)"),
+      .repeated(
         "identity-provider", "SPEC",
         "accept sign-in with google.com=CLIENT,KEYS_FILE, apple.com=… or oidc.NAME=…,ISSUER"),
       .repeated(
@@ -259,6 +262,7 @@ extension Command {
     accounts.mailCommand = arguments.value("mail-command")
     accounts.mailSender = arguments.value("mail-from") ?? accounts.mailSender
     accounts.actionURL = arguments.value("action-url")
+    accounts.authorizedDomains = arguments.values("authorized-domain")
     accounts.identityProviders = try arguments.values("identity-provider").map { text in
       let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
       let rest = parts.count == 2 ? parts[1].split(separator: ",", maxSplits: 2).map(String.init) : []

@@ -64,6 +64,7 @@ final class TestServerState: Sendable {
       accounts = try AccountStore(
         store: accountsStore, project: AccountsProject(settings.project), mode: .emulator, now: { time.clock.now() })
     } catch { throw .storage(error.description) }
+    accounts.endStreams(of: service)
     identity = try configuration.accounts.service(accounts)
     storage = StorageService(store: fileStore, rules: fileRules, documents: service, project: settings.project)
     let gateway = HTTPGateway(

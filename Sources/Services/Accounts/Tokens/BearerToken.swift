@@ -45,7 +45,5 @@ extension AccountStore {
 
   /// A counter of all changes that may invalidate a token before it expires. A verification result holds while the
   /// number stays the same.
-  package var changes: UInt64 {
-    userStates.changes &+ serviceKeys.changes &+ signingKeys.changes &+ trustedIssuers.keysGeneration
-  }
+  package var changes: UInt64 { revocations.count }
 }

@@ -43,16 +43,18 @@ package final class ServiceKeys: Sendable {
   private let now: @Sendable () -> Int64
   private let project: AccountsProject
   private let keys: Mutex<[String: ServiceKey]>
-  private let revocations = Atomic<UInt64>(0)
+  private let revocations: TokenRevocations
   /// The key that signs access tokens.
   let secret: [UInt8]
 
   /// Reads the keys of a store.
   /// - Throws: ``StorageError`` if the store fails; `corruption` if a row is not valid.
   init(
-    store: any KeyValueStore, project: AccountsProject, now: @escaping @Sendable () -> Int64
+    store: any KeyValueStore, project: AccountsProject, revocations: TokenRevocations,
+    now: @escaping @Sendable () -> Int64
   ) throws(StorageError) {
     self.store = store
+    self.revocations = revocations
     self.project = project
     self.now = now
     var found: [String: ServiceKey] = [:]
@@ -74,9 +76,6 @@ package final class ServiceKeys: Sendable {
   }
 
   var nowSeconds: Int64 { now() / 1_000_000 }
-
-  /// A counter of revocations. Cost: one atomic load.
-  package var changes: UInt64 { revocations.load(ordering: .acquiring) }
 
   /// All keys, oldest first.
   package var all: [ServiceKey] {
@@ -143,7 +142,7 @@ package final class ServiceKeys: Sendable {
       }
     } catch { throw .storage(error) }
     keys.withLock { $0[key.id] = nil }
-    revocations.add(1, ordering: .acquiringAndReleasing)
+    revocations.note(.everyone)
     return true
   }
 

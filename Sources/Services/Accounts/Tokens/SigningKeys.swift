@@ -46,12 +46,15 @@ package final class SigningKeys: Sendable {
   private let keys: Mutex<[Key]>
   /// Held while a key is created, so two concurrent first uses create one key.
   private let making = Mutex(())
-  private let withdrawals = Atomic<UInt64>(0)
+  private let revocations: TokenRevocations
 
   /// Reads the keys of a store.
   /// - Throws: ``StorageError`` if the store fails; `corruption` if a row is not valid.
-  init(store: any KeyValueStore, now: @escaping @Sendable () -> Int64) throws(StorageError) {
+  init(
+    store: any KeyValueStore, revocations: TokenRevocations, now: @escaping @Sendable () -> Int64
+  ) throws(StorageError) {
     self.store = store
+    self.revocations = revocations
     self.now = now
     var found: [Key] = []
     for (id, row) in try store.rows(AccountsKey(.signingKeys), limit: Self.keysMax) {
@@ -105,10 +108,6 @@ package final class SigningKeys: Sendable {
       }.map { own[$0] }
     }
   }
-
-  /// A counter of keys that were withdrawn before their last token expired. A verification result holds while the
-  /// number stays the same. Cost: one atomic load.
-  package var changes: UInt64 { withdrawals.load(ordering: .acquiring) }
 
   /// Creates the next key. It starts to sign when other verifiers have had time to load it.
   ///
@@ -169,7 +168,7 @@ package final class SigningKeys: Sendable {
       keys.append(key)
       keys.sort(by: Self.isOlder)
     }
-    if !withdrawn.isEmpty { withdrawals.add(1, ordering: .acquiringAndReleasing) }
+    if !withdrawn.isEmpty { revocations.note(.everyone) }
     return key
   }
 

@@ -29,14 +29,10 @@ package final class TrustedIssuers: Sendable {
   }
 
   private let entries = Mutex<[Entry]>([])
-  private let generation = Atomic<UInt64>(0)
+  private let revocations: TokenRevocations
 
-  /// Creates an empty list.
-  package init() {}
-
-  /// Increases with each key change. A cached verification result stays valid while it is unchanged. Cost: one atomic
-  /// load.
-  package var keysGeneration: UInt64 { generation.load(ordering: .acquiring) }
+  /// Creates an empty list, which notes each change of keys.
+  package init(revocations: TokenRevocations = TokenRevocations()) { self.revocations = revocations }
 
   /// Trusts a provider from now on, with the keys of a document: a JSON Web Key Set, or an object that maps key IDs
   /// to certificates or public keys in PEM form. A later call for the same provider replaces its keys. Returns the
@@ -60,7 +56,7 @@ package final class TrustedIssuers: Sendable {
         entries.append(entry)
       }
     }
-    generation.add(1, ordering: .acquiringAndReleasing)
+    revocations.note(.everyone)
     return keys.count
   }
 

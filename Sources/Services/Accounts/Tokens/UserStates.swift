@@ -1,6 +1,5 @@
 import DocumentModel
 package import KeyValue
-import Synchronization
 
 /// The facts that can invalidate tokens of a user.
 package struct UserState: Equatable, Sendable {
@@ -42,20 +41,19 @@ package struct UserState: Equatable, Sendable {
 /// The states of users, one small row each. Verifying a token reads the state in addition to checking the
 /// signature.
 ///
-/// A caller that changes a user writes the state in the same transaction, and calls ``changed()`` after the commit.
+/// A caller that changes a user writes the state in the same transaction, and calls ``changed(_:)`` after the commit.
 package final class UserStates: Sendable {
   private let store: any KeyValueStore
-  private let number = Atomic<UInt64>(0)
+  private let revocations: TokenRevocations
 
-  init(store: any KeyValueStore) { self.store = store }
+  init(store: any KeyValueStore, revocations: TokenRevocations) {
+    self.store = store
+    self.revocations = revocations
+  }
 
-  /// A counter of state changes. A verification result holds while the number stays the same. Cost: one atomic
-  /// load.
-  package var changes: UInt64 { number.load(ordering: .acquiring) }
-
-  /// Invalidates remembered verification results after a state has changed. Cost: the state of each user is read
-  /// once more.
-  package func changed() { number.add(1, ordering: .acquiringAndReleasing) }
+  /// Invalidates remembered verification results after the states of users have changed. Cost: the state of each user
+  /// is read once more.
+  package func changed(_ concerned: TokenRevocations.Concerned) { revocations.note(concerned) }
 
   /// Returns the state of a user. Cost: one point read.
   /// - Throws: ``StorageError`` if the read fails; `corruption` if the row is not valid.
@@ -77,11 +75,11 @@ package final class UserStates: Sendable {
     }
   }
 
-  /// Writes the state of a user in a transaction of its own, and calls ``changed()``.
+  /// Writes the state of a user in a transaction of its own, and calls ``changed(_:)``.
   /// - Throws: ``StorageError`` if the write fails.
   package func set(_ state: UserState, of uid: String) throws(StorageError) {
     try store.write { (txn) throws(StorageError) in try put(state, of: uid, in: txn) }
-    changed()
+    changed(.users([uid]))
   }
 
   private static func key(_ uid: String) -> [UInt8] { AccountsKey(.userStates).ending(uid).bytes }

@@ -68,6 +68,7 @@ package struct AccountError: Error, Equatable, Sendable {
     case tokenExpired = "TOKEN_EXPIRED"
     case tooManyAttempts = "TOO_MANY_ATTEMPTS_TRY_LATER"
     case unauthenticated = "UNAUTHENTICATED"
+    case unauthorizedDomain = "UNAUTHORIZED_DOMAIN"
     case unexpectedParameter = "UNEXPECTED_PARAMETER"
     case unsupportedTenantOperation = "UNSUPPORTED_TENANT_OPERATION"
     case userDisabled = "USER_DISABLED"

@@ -68,7 +68,7 @@ package final class UserStore: Sendable {
   /// - Throws: ``StorageError`` if the write fails, or the error of `body`.
   package func write<R>(_ body: (UserTransaction) throws -> R) throws -> R {
     var outcome: Result<R, any Error>?
-    var touchesStates = false
+    var changedStates: Set<String> = []
     do throws(StorageError) {
       try store.write { (transaction) throws(StorageError) in
         let users = UserTransaction(transaction, states)
@@ -78,13 +78,13 @@ package final class UserStore: Sendable {
           outcome = .failure(error)
           throw StorageError.rolledBack
         }
-        touchesStates = users.touchesStates
+        changedStates = users.changedStates
       }
     } catch {
       // If the closure threw, its error is in `outcome`.
       if error != .rolledBack { throw error }
     }
-    if touchesStates { states.changed() }
+    if !changedStates.isEmpty { states.changed(.users(changedStates)) }
     guard let outcome else { throw StorageError.rolledBack }
     return try outcome.get()
   }
@@ -119,7 +119,7 @@ package final class UserStore: Sendable {
         try transaction.removeAll(AccountsKey(table))
       }
     }
-    states.changed()
+    states.changed(.everyone)
   }
 
   /// Returns a new random ID: 28 letters and digits.

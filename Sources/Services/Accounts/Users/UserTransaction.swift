@@ -5,8 +5,8 @@ package final class UserTransaction {
   /// The underlying transaction, for related changes.
   package let transaction: any KeyValueTransaction
   private let states: UserStates
-  /// Whether a state that token checks read was changed.
-  private(set) var touchesStates = false
+  /// The users whose state that token checks read was changed.
+  private(set) var changedStates: Set<String> = []
   private var view: UserView { UserView(snapshot: transaction) }
 
   init(_ transaction: any KeyValueTransaction, _ states: UserStates) {
@@ -76,7 +76,7 @@ package final class UserTransaction {
     var state = UserState(user)
     state.deletedSeconds = now / 1000
     try states.put(state, of: uid, in: transaction)
-    touchesStates = true
+    changedStates.insert(uid)
     return user
   }
 
@@ -112,7 +112,7 @@ package final class UserTransaction {
     if stored != UserState() { state.validSinceSeconds = user.validSince }
     guard state != stored else { return }
     try states.put(state, of: user.uid, in: transaction)
-    touchesStates = true
+    changedStates.insert(user.uid)
   }
 
   /// Returns the lookup entries of a user, each with the error to throw if it belongs to another user.

@@ -1,7 +1,10 @@
 import Basics
 import DocumentModel
 import DocumentStore
+import Matching
 import QueryEngine
+import RulesEngine
+import WireFormat
 
 /// The rules that apply to a caller. No case is a default: each decision has to handle both.
 enum Access: Sendable {
@@ -12,6 +15,14 @@ enum Access: Sendable {
 
   /// Whether no rules apply.
   var isUnrestricted: Bool { if case .unrestricted = self { true } else { false } }
+
+  /// The owner of the transactions that the caller begins. Callers without rules share their transactions.
+  var owner: TransactionOwner {
+    switch self {
+    case .unrestricted: .administrator
+    case .restricted(let authorizer): authorizer.auth.map { .user($0.uid ?? "") } ?? .unauthenticated
+    }
+  }
 }
 
 /// A database as one caller may use it.
@@ -33,6 +44,7 @@ package struct DatabaseAccess: Sendable {
   var edition: Edition { database.edition }
   var clock: Clock { database.clock }
   var transactions: TransactionTable { database.transactions }
+  var owner: TransactionOwner { access.owner }
 
   /// Returns the proof that the caller may administer the database.
   /// - Throws: `PERMISSION_DENIED` if rules apply to the caller.
@@ -63,7 +75,7 @@ package struct DatabaseAccess: Sendable {
         try show(&reader, ReadTime(version: version, timestamp: time), body)
       }
     case .transaction(let id):
-      let (mode, version) = try database.transactions.use(id)
+      let (mode, version) = try database.transactions.use(id, by: owner)
       return try database.read { reader in
         let last = try reader.lastVersion()
         if version < last { try database.checkReadable(version, &reader) }
@@ -75,10 +87,25 @@ package struct DatabaseAccess: Sendable {
     }
   }
 
-  /// Runs `body` on a new snapshot for the next slice of a response, which shows the same moment as the first one.
-  /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read, and any error of `body`.
-  func read<R>(again readTime: ReadTime, _ body: (inout GuardedSnapshot) throws -> R) throws -> R {
+  /// Runs `body` on a new snapshot for the next slice of a response, which shows the same moment as the first one. If
+  /// the authorization of the response is old, the newest state must still allow the query; see ``renew(_:_:)``.
+  /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read; `PERMISSION_DENIED` if the newest state
+  ///   no longer allows the query; any error of `body`.
+  func read<R>(again response: inout Continuation, _ body: (inout GuardedSnapshot) throws -> R) throws -> R {
     try database.read { reader in
+      try database.checkReadable(response.readTime.timestamp.microseconds, &reader)
+      var snapshot = GuardedSnapshot(reader: reader.take(), readTime: response.readTime)
+      try renew(&response, &snapshot)
+      snapshot.review = response.review
+      return try body(&snapshot)
+    }
+  }
+
+  /// Runs `body` on a new snapshot for the next slice of the documents of a grant.
+  /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read, and any error of `body`.
+  func read<R>(again grant: borrowing GetsGrant, _ body: (inout GuardedSnapshot) throws -> R) throws -> R {
+    let readTime = grant.readTime
+    return try database.read { reader in
       try database.checkReadable(readTime.timestamp.microseconds, &reader)
       return try show(&reader, readTime, body)
     }
@@ -122,24 +149,40 @@ package struct DatabaseAccess: Sendable {
           isInTransaction: snapshot.readTime.isInTransaction)
       }
     }
-    var readTime = snapshot.readTime
-    // Later slices must show the same state.
-    readTime.version = readTime.timestamp.microseconds
-    return GetsGrant(keys: keys, readTime: readTime)
+    return GetsGrant(keys: keys, readTime: snapshot.readTime, try authorization(&snapshot))
+  }
+
+  /// Returns one of the documents that a grant is for, or `nil` if it does not exist. It borrows the snapshot's bytes.
+  /// If the authorization of the response is old, the newest state must still allow the get. Cost: two lookups.
+  /// - Throws: `PERMISSION_DENIED` if the newest state denies the get; ``StorageError`` if a read fails.
+  func document(
+    at index: Int, of grant: borrowing GetsGrant, _ snapshot: inout GuardedSnapshot
+  ) throws -> StoredDocument? {
+    let key = grant.keys[index]
+    if case .restricted(let authorizer) = access, grant.authorization.isOld(at: clock.now()),
+      try snapshot.reader.lastVersion() > grant.authorization.version
+    {
+      let newest = try snapshot.reader.document(key)
+      try require(.newest, by: authorizer, &snapshot) { evaluation, snapshot in
+        try evaluation.requireGet(
+          key, newest, by: authorizer, in: database, isInTransaction: snapshot.readTime.isInTransaction)
+      }
+    }
+    return try snapshot.find(key, at: grant.readTime.timestamp.microseconds)
   }
 
   /// Authorizes a query by proof: its filter must imply that the rules allow every possible result.
   /// - Throws: `PERMISSION_DENIED` if the rules deny it.
   func grantQuery(_ query: ResolvedQuery, _ snapshot: inout GuardedSnapshot) throws -> QueryGrant {
     try requireList(query.query, &snapshot)
-    return QueryGrant(query: query, readTime: snapshot.readTime)
+    return QueryGrant(query: query, response: try continuation(of: .query(query), &snapshot))
   }
 
   /// Authorizes a listing, which rules see as a query without a filter.
   /// - Throws: `PERMISSION_DENIED` if the rules deny it.
   func grantListing(_ query: Query, _ snapshot: inout GuardedSnapshot) throws -> ListingGrant {
     try requireList(query, &snapshot)
-    return ListingGrant(database: id, query: query, readTime: snapshot.readTime)
+    return ListingGrant(database: id, query: query, response: try continuation(of: .listing(query), &snapshot))
   }
 
   private func requireList(_ query: Query, _ snapshot: inout GuardedSnapshot) throws {
@@ -149,21 +192,84 @@ package struct DatabaseAccess: Sendable {
     }
   }
 
-  /// Calls `require` with an evaluation for each state by which the rules must allow a read. Today this is the state
-  /// that the read shows. No other function selects these states.
+  /// Calls `require` with an evaluation for each state by which the rules must allow a read: the state that the read
+  /// shows, and the newest state of the snapshot if that is another one. So a read in the past does not return
+  /// access that the caller has lost since. No other function selects these states.
   private func authorize(
     _ snapshot: inout GuardedSnapshot,
     _ require: (Authorizer, RulesEvaluation, inout GuardedSnapshot, _ version: Int64?) throws -> Void
   ) throws {
-    switch access {
-    case .unrestricted: return
-    case .restricted(let authorizer):
-      let version = snapshot.readTime.version
+    guard case .restricted(let authorizer) = access else { return }
+    guard let version = snapshot.readTime.version else {
       let evaluation = authorizer.evaluations.take()
       defer { authorizer.evaluations.give(evaluation) }
-      evaluation.begin(snapshot.reader.snapshot, version: version)
+      evaluation.begin(snapshot.reader.snapshot)
+      return try require(authorizer, evaluation, &snapshot, nil)
+    }
+    try self.require(.past(version, snapshot.readTime.timestamp), by: authorizer, &snapshot) { evaluation, snapshot in
       try require(authorizer, evaluation, &snapshot, version)
     }
+    try self.require(.newest, by: authorizer, &snapshot) { evaluation, snapshot in
+      try require(authorizer, evaluation, &snapshot, nil)
+    }
+  }
+
+  /// Calls `body` with an evaluation whose rules look up documents in one of the states of a snapshot. A denial that
+  /// includes reasons names the state.
+  private func require(
+    _ state: DecidingState, by authorizer: Authorizer, _ snapshot: inout GuardedSnapshot,
+    _ body: (RulesEvaluation, inout GuardedSnapshot) throws -> Void
+  ) throws {
+    let evaluation = authorizer.evaluations.take()
+    defer { authorizer.evaluations.give(evaluation) }
+    evaluation.begin(snapshot.reader.snapshot, version: state.version)
+    do { try body(evaluation, &snapshot) } catch let denial as Status {
+      guard authorizer.explains, denial.code == .permissionDenied else { throw denial }
+      throw Status(.permissionDenied, denial.message + state.explanation)
+    }
+  }
+
+  // MARK: Long responses
+
+  /// Returns what the slices of a response need.
+  private func continuation(
+    of subject: Continuation.Subject, _ snapshot: inout GuardedSnapshot
+  ) throws -> Continuation {
+    var response = Continuation(
+      readTime: snapshot.readTime, subject: subject, authorization: try authorization(&snapshot))
+    if snapshot.readTime.version != nil { response.review = review(of: response) }
+    return response
+  }
+
+  private func authorization(_ snapshot: inout GuardedSnapshot) throws -> Authorization {
+    guard case .restricted = access else { return Authorization(version: 0, time: 0) }
+    let readTime = snapshot.readTime
+    return Authorization(
+      version: try readTime.version == nil ? readTime.timestamp.microseconds : snapshot.lastVersion(),
+      time: clock.now())
+  }
+
+  private func review(of response: Continuation) -> PastReview? {
+    guard case .restricted(let authorizer) = access else { return nil }
+    return PastReview(
+      database, authorizer, response.subject.range(in: id), transaction: response.readTime.transaction)
+  }
+
+  /// Authorizes a query again, if its response has taken more than ``Limits/authorizationAgeSecondsMax`` and there
+  /// were commits meanwhile. From then on, changed results are reviewed. Cost otherwise: reading the clock.
+  private func renew(_ response: inout Continuation, _ snapshot: inout GuardedSnapshot) throws {
+    guard case .restricted(let authorizer) = access else { return }
+    let now = clock.now()
+    guard response.authorization.isOld(at: now) else { return }
+    let version = try snapshot.lastVersion()
+    if version > response.authorization.version {
+      try require(.newest, by: authorizer, &snapshot) { evaluation, snapshot in
+        try evaluation.requireList(
+          response.subject.query, by: authorizer, in: database, isInTransaction: snapshot.readTime.isInTransaction)
+      }
+      response.review = response.review ?? review(of: response)
+    }
+    response.authorization = Authorization(version: version, time: now)
   }
 
   // MARK: Commits
@@ -216,34 +322,145 @@ struct GetGrant: ~Copyable {
 struct GetsGrant: ~Copyable {
   let keys: [DocumentKey]
   let readTime: ReadTime
+  fileprivate let authorization: Authorization
 
-  fileprivate init(keys: [DocumentKey], readTime: ReadTime) {
+  fileprivate init(keys: [DocumentKey], readTime: ReadTime, _ authorization: Authorization) {
     self.keys = keys
     self.readTime = readTime
+    self.authorization = authorization
   }
 }
 
 /// Proof that a caller may receive the results of one query at one moment.
 struct QueryGrant: ~Copyable {
   let query: ResolvedQuery
-  let readTime: ReadTime
+  let response: Continuation
+  var readTime: ReadTime { response.readTime }
 
-  fileprivate init(query: ResolvedQuery, readTime: ReadTime) {
+  fileprivate init(query: ResolvedQuery, response: Continuation) {
     self.query = query
-    self.readTime = readTime
+    self.response = response
   }
 }
 
 /// Proof that a caller may list the documents in the scope of a query without a filter.
 struct ListingGrant: ~Copyable {
   let query: Query
-  let readTime: ReadTime
+  let response: Continuation
   fileprivate let database: DatabaseID
+  var readTime: ReadTime { response.readTime }
 
-  fileprivate init(database: DatabaseID, query: Query, readTime: ReadTime) {
+  fileprivate init(database: DatabaseID, query: Query, response: Continuation) {
     self.database = database
     self.query = query
+    self.response = response
+  }
+}
+
+// MARK: - Long responses
+
+/// The moment that the slices of a response show, and when the newest state last allowed it.
+struct Continuation {
+  /// The part of a request that rules see again.
+  fileprivate enum Subject {
+    case query(ResolvedQuery)
+    case listing(Query)
+
+    var query: Query {
+      switch self {
+      case .query(let resolved): resolved.query
+      case .listing(let query): query
+      }
+    }
+
+    /// Returns the documents that the proof for the query covers, or `nil` if it covers no document.
+    func range(in database: DatabaseID) -> QueryRange? {
+      switch self {
+      case .query(let resolved): resolved.range()
+      case .listing(let query):
+        QueryRange(listing: QueryScope(query), orders: query.orders, from: nil, includesMissing: false, in: database)
+      }
+    }
+  }
+
+  let readTime: ReadTime
+  fileprivate let subject: Subject
+  fileprivate var authorization: Authorization
+  /// Reviews changed results; `nil` if the response shows the newest state, or no rules apply.
+  fileprivate var review: PastReview?
+
+  fileprivate init(readTime: ReadTime, subject: Subject, authorization: Authorization) {
     self.readTime = readTime
+    self.subject = subject
+    self.authorization = authorization
+  }
+}
+
+/// The last state by which the rules allowed a response.
+private struct Authorization {
+  /// The newest version then.
+  var version: Int64
+  /// The time, in microseconds since 1970.
+  var time: Int64
+
+  /// Whether the rest of the response must be authorized again if there were commits.
+  func isOld(at now: Int64) -> Bool { now - time >= Int64(Limits.authorizationAgeSecondsMax) * 1_000_000 }
+}
+
+/// A state that decides about a read.
+private enum DecidingState {
+  case past(Int64, Timestamp)
+  case newest
+
+  /// The version; `nil` for the newest one.
+  var version: Int64? { if case .past(let version, _) = self { version } else { nil } }
+
+  /// The sentence that a denial with reasons ends with.
+  var explanation: String {
+    switch self {
+    case .past(_, let time): "\nThe state at the read time (\(time)) denies this request."
+    case .newest: "\nThe newest state denies this request. It must allow a read in the past as well."
+    }
+  }
+}
+
+/// Reviews the results of a query that shows a past state. The proof does not depend on documents, so it does not
+/// show whether a result was made private since. The newest state of a changed result must match the query, which the
+/// proof for the newest state covers, or the rules must allow to get it.
+private final class PastReview {
+  private let database: DocumentDatabase
+  private let authorizer: Authorizer
+  private var range: QueryRange?
+  private let transaction: TransactionID?
+  private var place: [UInt8] = []
+
+  init(_ database: DocumentDatabase, _ authorizer: Authorizer, _ range: QueryRange?, transaction: TransactionID?) {
+    self.database = database
+    self.authorizer = authorizer
+    self.range = range
+    self.transaction = transaction
+  }
+
+  /// Checks a result. Cost: two lookups, and an evaluation of the rules if the document no longer matches.
+  /// - Throws: `PERMISSION_DENIED` if the rules deny the newest state. In a read-write transaction `ABORTED`, as the
+  ///   commit would, because the transaction succeeds when the client repeats it.
+  func check(_ key: DocumentKey, _ shown: StoredDocument, _ reader: inout SnapshotReader) throws {
+    let newest = try reader.document(key)
+    if let newest {
+      if newest.updateVersion == shown.updateVersion { return }
+      if try range?.place(of: EncodedMap(documentFields: newest.fields), at: key.path, into: &place) == true { return }
+    }
+    let evaluation = authorizer.evaluations.take()
+    defer { authorizer.evaluations.give(evaluation) }
+    evaluation.begin(reader.snapshot)
+    do {
+      try evaluation.requireGet(key, newest, by: authorizer, in: database, isInTransaction: transaction != nil)
+    } catch let denial as Status where denial.code == .permissionDenied {
+      if transaction != nil { throw CommitError.aborted(conflicting: nil) }
+      guard authorizer.explains else { throw denial }
+      throw Status(
+        .permissionDenied, denial.message + "\nA result has changed since, and its newest state denies this request.")
+    }
   }
 }
 
@@ -255,6 +472,8 @@ struct GuardedSnapshot: ~Copyable {
   /// The moment that reads of this snapshot show.
   let readTime: ReadTime
   private let scratch: ScratchSpace
+  /// Reviews the results of queries; see ``Continuation``.
+  fileprivate var review: PastReview?
 
   fileprivate init(reader: SnapshotReader, readTime: ReadTime, scratch: ScratchSpace) {
     self.reader = reader
@@ -269,12 +488,6 @@ struct GuardedSnapshot: ~Copyable {
   /// none, because the authorization has read it.
   func document(_ grant: borrowing GetGrant) -> StoredDocument? { grant.document }
 
-  /// Returns one of the documents that a grant is for, or `nil` if it does not exist. It borrows the snapshot's bytes.
-  /// Cost: two lookups.
-  mutating func document(at index: Int, of grant: borrowing GetsGrant) throws -> StoredDocument? {
-    try find(grant.keys[index], at: grant.readTime.version)
-  }
-
   /// Plans the query that a grant is for. The results can be pulled only with ``slice(_:_:)``.
   func results(_ grant: borrowing QueryGrant, _ indexes: IndexCatalog) throws -> any QueryResults {
     try grant.query.results(
@@ -283,7 +496,23 @@ struct GuardedSnapshot: ~Copyable {
 
   /// Continues a query; see ``QueryEngine/QueryResults/slice(_:units:_:)``.
   func slice(_ results: any QueryResults, _ found: (DocumentKey, StoredDocument) throws -> Bool) throws {
-    try results.slice(reader.snapshot, units: QueryExecution.sliceUnits, found)
+    guard let review else { return try results.slice(reader.snapshot, units: QueryExecution.sliceUnits, found) }
+    var newest = SnapshotReader(reader.snapshot)
+    try results.slice(reader.snapshot, units: QueryExecution.sliceUnits) { key, document in
+      try review.check(key, document, &newest)
+      return try found(key, document)
+    }
+  }
+
+  /// Reviews a listed document that ``scan(_:after:)`` has found; see ``slice(_:_:)``.
+  mutating func check(_ key: DocumentKey, _ document: StoredDocument) throws {
+    try review?.check(key, document, &reader)
+  }
+
+  /// Plans a pass over the results of a query that the caller gets in another form, to review them. Returns `nil` if
+  /// the query shows the newest state, or no rules apply.
+  func reviewed(_ grant: borrowing QueryGrant, _ indexes: IndexCatalog) throws -> (any QueryResults)? {
+    grant.response.review == nil ? nil : try results(grant, indexes)
   }
 
   /// Plans aggregations over the query that a grant is for.

@@ -35,14 +35,15 @@ package final class BatchGetDocumentsCursor {
   /// Calls `found` for each document (with `nil` for a missing one) until it returns `false` or no documents are
   /// left.
   /// - Throws: ``CommitError/readTimeTooOld`` if the client took so long that the state can no longer be read,
-  ///   ``StorageError`` if a read fails, and any error of `found`.
+  ///   `PERMISSION_DENIED` if the newest state no longer allows the response, ``StorageError`` if a read fails, and any
+  ///   error of `found`.
   package func slice(_ found: (DocumentKey, StoredDocument?) throws -> Bool) throws {
     let before = next
     defer { counters.add(next - before, to: .documentsRead) }
-    let wantsMore = try access.read(again: grant.readTime) { snapshot in
+    let wantsMore = try access.read(again: grant) { snapshot in
       while next < grant.keys.count {
         let key = grant.keys[next]
-        let document = try snapshot.document(at: next, of: grant)
+        let document = try access.document(at: next, of: grant, &snapshot)
         if let transaction = grant.readTime.transaction {
           access.transactions.noteReads([(key, document?.updateVersion ?? 0)], in: transaction)
         }

@@ -18,7 +18,7 @@ extension FirestoreService {
     let access = try access(to: id, as: caller)
     try Self.check(writes)
     let reads = try transaction.map { id throws(CommitError) in
-      try access.transactions.close(id, forWrites: !writes.isEmpty)
+      try access.transactions.close(id, forWrites: !writes.isEmpty, by: access.owner)
     }
     access.commit(writes, after: reads) { result in completion(result.mapError { Status($0, database: id) }) }
   }

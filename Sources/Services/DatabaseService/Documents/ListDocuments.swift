@@ -94,6 +94,7 @@ package final class ListDocumentsCursor {
 
   private let access: DatabaseAccess
   private let grant: ListingGrant
+  private var response: Continuation
   private let request: ListDocumentsRequest
   private let orders: [Order]
   private let after: [UInt8]?
@@ -113,6 +114,7 @@ package final class ListDocumentsCursor {
     state: (incarnation: UInt64, lastChange: Int64)
   ) {
     self.access = access
+    response = grant.response
     self.grant = grant
     self.request = request
     self.orders = orders
@@ -141,7 +143,7 @@ package final class ListDocumentsCursor {
   package func slice(
     responseBytes: () -> Int = { 0 }, _ found: (FoundDocument) throws -> Void
   ) throws -> [UInt8]? {
-    try access.read(again: grant.readTime) { snapshot in
+    try access.read(again: &response) { snapshot in
       switch source {
       case .query(let query, let results):
         try listOrdered(query, results, snapshot, responseBytes, found)
@@ -213,6 +215,7 @@ package final class ListDocumentsCursor {
       if let parent, let order = document.map({ _ in ResourceID.compare(parent, id) }) { isMissing = order == .less }
       if isMissing, let parent { id = parent }
       let key = DocumentKey(uncheckedPath: collection.appending(id))
+      if !isMissing, let document { try snapshot.check(key, document) }
       // In name order, the position depends on no field.
       last = (key, [])
       try found(FoundDocument(key: key, stored: isMissing ? nil : document))

@@ -7,18 +7,21 @@ package import WireFormat
 package final class PartitionQueryCursor {
   private let access: DatabaseAccess
   private let sampler: PartitionSampler
-  private let moment: ReadTime
+  /// The pass that precedes the sampling if the results must be reviewed.
+  private let reviewed: (any QueryResults)?
+  private var response: Continuation
   private let first: Int
   private let pageSize: Int
   private let binding: PageToken.Binding
 
   fileprivate init(
-    _ access: DatabaseAccess, _ sampler: PartitionSampler, at moment: ReadTime, first: Int, pageSize: Int,
-    _ binding: PageToken.Binding
+    _ access: DatabaseAccess, _ sampler: PartitionSampler, _ response: Continuation, reviewed: (any QueryResults)?,
+    first: Int, pageSize: Int, _ binding: PageToken.Binding
   ) {
     self.access = access
     self.sampler = sampler
-    self.moment = moment
+    self.reviewed = reviewed
+    self.response = response
     self.first = first
     self.pageSize = pageSize
     self.binding = binding
@@ -32,9 +35,14 @@ package final class PartitionQueryCursor {
   /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read, ``StorageError`` if a read fails,
   ///   ``ScratchError`` if there is no scratch space.
   package func slice() throws -> PartitionQueryResponse? {
-    guard let cuts = try access.read(again: moment, { snapshot in try snapshot.slice(sampler) }) else { return nil }
+    let cuts = try access.read(again: &response) { snapshot -> [DocumentKey]? in
+      guard let reviewed, !reviewed.isAtEnd else { return try snapshot.slice(sampler) }
+      try snapshot.slice(reviewed) { _, _ in true }
+      return nil
+    }
+    guard let cuts else { return nil }
     let page = cuts.dropFirst(first).prefix(pageSize)
-    let next = PartitionPlace(first: first + page.count, version: moment.timestamp.microseconds)
+    let next = PartitionPlace(first: first + page.count, version: response.readTime.timestamp.microseconds)
     return PartitionQueryResponse(
       Array(page), in: access.id,
       nextPageToken: next.first < cuts.count ? PageToken.encode(next.bytes, binding) : [])
@@ -67,7 +75,8 @@ extension FirestoreService {
     return try access.read(consistency) { snapshot in
       let grant = try access.grantQuery(query, &snapshot)
       return PartitionQueryCursor(
-        access, try snapshot.sampler(cutsMax: cutsMax, grant), at: grant.readTime, first: first,
+        access, try snapshot.sampler(cutsMax: cutsMax, grant), grant.response,
+        reviewed: try snapshot.reviewed(grant, access.indexes(&snapshot)), first: first,
         pageSize: request.pageSize == 0 ? cutsMax : request.pageSize, binding)
     }
   }

@@ -18,18 +18,21 @@ package struct AggregationOutcome: Sendable {
 /// A running RunAggregationQuery, executed in slices like ``RunQueryCursor``.
 package final class RunAggregationQueryCursor {
   private let access: DatabaseAccess
-  private let moment: ReadTime
+  private var response: Continuation
   private let aliases: [String]
   private let execution: AggregationExecution
+  /// The pass that precedes the aggregation if the results must be reviewed.
+  private let reviewed: (any QueryResults)?
   private var explanation: ExplainCollector?
   private var outcome: AggregationOutcome
 
   fileprivate init(
     _ access: DatabaseAccess, _ aliases: [String], _ execution: AggregationExecution, _ explain: ExplainMode?,
-    _ outcome: AggregationOutcome, at moment: ReadTime
+    _ outcome: AggregationOutcome, _ response: Continuation, reviewed: (any QueryResults)?
   ) {
     self.access = access
-    self.moment = moment
+    self.response = response
+    self.reviewed = reviewed
     self.aliases = aliases
     self.execution = execution
     explanation = explain.map(ExplainCollector.init)
@@ -45,7 +48,11 @@ package final class RunAggregationQueryCursor {
   ///   ``ScratchError`` if there is no scratch space.
   package func slice() throws -> AggregationOutcome? {
     if explanation?.runs ?? true {
-      let values = try access.read(again: moment) { snapshot in
+      let values = try access.read(again: &response) { snapshot -> [Value]? in
+        if let reviewed, !reviewed.isAtEnd {
+          try snapshot.slice(reviewed) { _, _ in true }
+          return nil
+        }
         guard explanation != nil else { return try snapshot.slice(execution) }
         return try explanation?.measure { try snapshot.slice(execution) } ?? nil
       }
@@ -100,7 +107,8 @@ extension FirestoreService {
         counters.add(to: .aggregations)
         return RunAggregationQueryCursor(
           access, aggregations.map(\.alias), execution, request.explain,
-          AggregationOutcome(values: [], transaction: opened, readTime: grant.readTime.timestamp), at: grant.readTime)
+          AggregationOutcome(values: [], transaction: opened, readTime: grant.readTime.timestamp),
+          grant.response, reviewed: try snapshot.reviewed(grant, indexes))
       }
     }
   }

@@ -13,7 +13,7 @@ package final class RunQueryCursor {
   package let readTime: Timestamp
 
   private let access: DatabaseAccess
-  private let moment: ReadTime
+  private var response: Continuation
   private let results: any QueryResults
   /// The transaction's record of the query; `nil` if it does not need the results.
   private var noted: TrackedQuery?
@@ -23,15 +23,15 @@ package final class RunQueryCursor {
 
   fileprivate init(
     _ counters: ServiceCounters, _ access: DatabaseAccess, _ results: any QueryResults, _ explain: ExplainMode?,
-    transaction: TransactionID?, at moment: ReadTime, noted: TrackedQuery?
+    transaction: TransactionID?, _ response: Continuation, noted: TrackedQuery?
   ) {
     self.counters = counters
     self.access = access
-    self.moment = moment
+    self.response = response
     self.results = results
     explanation = explain.map(ExplainCollector.init)
     self.transaction = transaction
-    readTime = moment.timestamp
+    readTime = response.readTime.timestamp
     self.noted = noted
   }
 
@@ -57,12 +57,13 @@ package final class RunQueryCursor {
   ///
   /// Data that a result borrows is valid only during the call.
   /// - Throws: ``CommitError/readTimeTooOld`` if the client took so long that the state can no longer be read,
-  ///   ``StorageError`` if a read fails, ``ScratchError`` if there is no scratch space, and any error of `found`.
+  ///   `PERMISSION_DENIED` if the newest state no longer allows the response, ``StorageError`` if a read fails,
+  ///   ``ScratchError`` if there is no scratch space, and any error of `found`.
   package func slice(_ found: (DocumentKey, StoredDocument) throws -> Bool) throws {
     guard !isAtEnd else { return }
     let before = returned
     defer { counters.add(returned - before, to: .documentsRead) }
-    try access.read(again: moment) { snapshot in
+    try access.read(again: &response) { snapshot in
       func show(_ key: DocumentKey, _ document: StoredDocument) throws -> Bool {
         returned += 1
         try noted?.returned(key, document)
@@ -98,7 +99,7 @@ extension FirestoreService {
         let noted = grant.readTime.transaction.flatMap { access.transactions.note(resolved, in: $0) }
         counters.add(to: .queries)
         return RunQueryCursor(
-          counters, access, results, request.explain, transaction: opened, at: grant.readTime, noted: noted)
+          counters, access, results, request.explain, transaction: opened, grant.response, noted: noted)
       }
     }
   }

@@ -32,6 +32,8 @@ package final class ChangesStream {
   private let hub: WatchHub
   private let watchHubs: WatchHubRegistry
   private let subscriber: Subscriber
+  private let openStreams: OpenStreams
+  private let entry: OpenStreams.Entry
   private let incarnation: UInt64
   private var place: Place
   private var isCaughtUpDue = true
@@ -66,8 +68,10 @@ package final class ChangesStream {
     self.database = database
     self.incarnation = incarnation
     watchHubs = service.watchHubs
-    subscriber = Subscriber(name: caller.name, wake: wake)
     try Self.check(place.version, database)
+    subscriber = Subscriber(name: caller.name, wake: wake)
+    openStreams = service.openStreams
+    entry = openStreams.add(as: caller) { [weak subscriber] in subscriber?.requireCallerCheck() }
     hub = watchHubs.take(database)
     hub.handle(.followAll, from: subscriber)
   }
@@ -78,6 +82,7 @@ package final class ChangesStream {
   package func end() {
     guard !isOver else { return }
     isOver = true
+    openStreams.remove(entry)
     hub.close(subscriber)
     watchHubs.give(hub)
   }
@@ -94,6 +99,7 @@ package final class ChangesStream {
       switch event {
       case .noChange: isCaughtUpDue = true
       case .lagged: hub.handle(.rejoin, from: subscriber)
+      case .needsCallerCheck: try caller.checkToken(database.clock)
       case .failed(let error): throw Status(error, database: database.id)
       default: break
       }

@@ -26,6 +26,7 @@ package final class ListenStream {
   private let hub: WatchHub
   private let subscriber: Subscriber
   private var wake: (@Sendable () -> Void)?
+  private let entry: OpenStreams.Entry
   /// Whether rules authorize the targets.
   private var access: Access
   private var stream: WatchStream
@@ -53,6 +54,7 @@ package final class ListenStream {
     hub = service.watchHubs.take(database)
     subscriber = Subscriber(name: caller.name, wake: wake)
     self.wake = wake
+    entry = service.openStreams.add(as: caller) { [weak subscriber] in subscriber?.requireCallerCheck() }
   }
 
   deinit { end() }
@@ -62,6 +64,7 @@ package final class ListenStream {
     guard !isOver else { return }
     isOver = true
     wake = nil
+    service.openStreams.remove(entry)
     hub.close(subscriber)
     service.watchHubs.give(hub)
     service.watchHubs.release(reservedBytes)
@@ -138,6 +141,10 @@ package final class ListenStream {
         left -= 1
         guard let event = subscriber.take() else { return .waiting }
         advance()
+        if case .needsCallerCheck = event {
+          try checkCaller()
+          break
+        }
         do { try stream.receive(event) } catch { throw Status(error, database: database.id) }
       }
     } while left > 0 || stream.hasEvents
@@ -294,11 +301,22 @@ package final class ListenStream {
     (try? authorizeGet(key, document)) != nil
   }
 
+  /// Authorizes a state of a document, and its newest state if that is another one: a client that lags behind must not
+  /// receive what was made private since.
   private func authorizeGet(_ key: DocumentKey, _ document: DocumentState?) throws -> AuthorizationDependencies {
     guard case .restricted(let authorizer) = access else { return AuthorizationDependencies() }
     return try database.read { reader in
-      guard let document else { return try authorizer.authorizeGet(key, nil, in: database, reader.snapshot) }
-      return try document.withFields { try authorizer.authorizeGet(key, $0, in: database, reader.snapshot) }
+      let newest = try reader.document(key)
+      var dependencies = try authorizer.authorizeGet(key, newest?.fields, in: database, reader.snapshot)
+      guard document?.updateVersion != newest?.updateVersion else { return dependencies }
+      let shown =
+        if let document {
+          try document.withFields { try authorizer.authorizeGet(key, $0, in: database, reader.snapshot) }
+        } else {
+          try authorizer.authorizeGet(key, nil, in: database, reader.snapshot)
+        }
+      dependencies.formUnion(shown)
+      return dependencies
     }
   }
 }

@@ -52,9 +52,6 @@ package final class WatchHubRegistry: Sendable {
     if isUnused { hub.stop() }
   }
 
-  /// Wakes every listener.
-  func wakeAll() { for hub in all { hub.wakeAll() } }
-
   /// All hubs.
   package var all: [WatchHub] { entries.withLock { $0.values.map(\.hub) } }
 }

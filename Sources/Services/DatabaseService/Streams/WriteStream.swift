@@ -58,6 +58,7 @@ package final class WriteStream {
   /// The number of responses so far, from which tokens are made.
   private var responseCount = 0
   private var isOpened = false
+  private let entry: OpenStreams.Entry
   private var isOver = false
   private var stopReason: Status?
 
@@ -71,7 +72,10 @@ package final class WriteStream {
     self.id = id
     self.caller = caller
     self.wake = wake
+    entry = service.openStreams.add(as: caller, check: wake)
   }
+
+  deinit { end() }
 
   /// Whether another request can be accepted. A handler that can make its client wait does so until there is room,
   /// and checks again when ``next()`` has returned a response.
@@ -132,7 +136,13 @@ package final class WriteStream {
       end()
       throw stopReason
     }
-    guard case .token? = waiting.first else { return nil }
+    guard case .token? = waiting.first else {
+      do throws(Status) { try caller.checkToken(clock) } catch {
+        end()
+        throw error
+      }
+      return nil
+    }
     waiting.removeFirst()
     var response = makeResponse()
     if responseCount == 1 { response.streamID = streamID }
@@ -150,7 +160,9 @@ package final class WriteStream {
 
   /// Ends the stream. Batches that have not started are not applied.
   package func end() {
+    guard !isOver else { return }
     isOver = true
+    service.openStreams.remove(entry)
     running = nil
     forgetWaiting()
   }

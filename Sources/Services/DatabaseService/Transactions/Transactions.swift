@@ -4,24 +4,29 @@ import QueryEngine
 
 extension FirestoreService {
   /// Begins a transaction (BeginTransaction, or `new_transaction` of a read).
+  /// The transaction belongs to the caller: to any other caller, its ID is unknown.
   /// - Throws: ``CommitError`` if the read time of a read-only transaction cannot be read; the errors of
   ///   ``access(to:as:)``.
   package func beginTransaction(
     _ mode: TransactionMode, in id: DatabaseID, as caller: Caller
   ) throws -> TransactionID {
     let access = try access(to: id, as: caller)
-    let transactions = access.transactions
+    let (transactions, owner) = (access.transactions, access.owner)
     counters.add(to: .transactions)
     switch mode {
     case .readWrite(let retried):
       // A failed attempt holds no locks to inherit. Its ID only has to be valid.
-      if let retried { try transactions.rollback(retried) }
-      return try access.read { snapshot in transactions.begin(.readWrite, readVersion: try snapshot.lastVersion()) }
+      if let retried { try transactions.rollback(retried, by: owner) }
+      return try access.read { snapshot in
+        transactions.begin(.readWrite, readVersion: try snapshot.lastVersion(), by: owner)
+      }
     case .readOnly(nil):
-      return try access.read { snapshot in transactions.begin(.readOnly, readVersion: try snapshot.lastVersion()) }
+      return try access.read { snapshot in
+        transactions.begin(.readOnly, readVersion: try snapshot.lastVersion(), by: owner)
+      }
     case .readOnly(let time?):
       return try access.read(.readTime(time)) { snapshot in
-        transactions.begin(.readOnly, readVersion: try snapshot.readTime.version ?? snapshot.lastVersion())
+        transactions.begin(.readOnly, readVersion: try snapshot.readTime.version ?? snapshot.lastVersion(), by: owner)
       }
     }
   }
@@ -29,7 +34,8 @@ extension FirestoreService {
   /// Ends a transaction without writing (Rollback).
   /// - Throws: ``CommitError`` if the transaction is unknown; the errors of ``access(to:as:)``.
   package func rollback(_ transaction: TransactionID, in id: DatabaseID, as caller: Caller) throws {
-    try access(to: id, as: caller).transactions.rollback(transaction)
+    let access = try access(to: id, as: caller)
+    try access.transactions.rollback(transaction, by: access.owner)
   }
 }
 
@@ -44,7 +50,7 @@ extension DatabaseAccess {
     do {
       return try read(opened)
     } catch {
-      try? transactions.rollback(opened)
+      try? transactions.rollback(opened, by: owner)
       throw error
     }
   }

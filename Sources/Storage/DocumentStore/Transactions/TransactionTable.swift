@@ -58,23 +58,25 @@ package final class TransactionTable: Sendable {
     state = Mutex(State(counter: UInt64.random(in: 0...UInt64.max)))
   }
 
-  /// Opens a transaction that reads at a version. If the table is full, the transaction idle longest ends.
-  package func begin(_ mode: Mode, readVersion: Int64) -> TransactionID {
+  /// Opens a transaction of a caller that reads at a version. If the table is full, the transaction idle longest ends.
+  package func begin(_ mode: Mode, readVersion: Int64, by owner: TransactionOwner) -> TransactionID {
     let now = clock.now()
     return state.withLock { state in
       if state.open.count >= Limits.transactionsMax { Self.makeRoom(&state, now: now) }
       state.counter &+= 1
-      let id = makeID(mode, counter: state.counter, readVersion: readVersion)
+      let id = makeID(mode, counter: state.counter, readVersion: readVersion, owner)
       state.open[id] = Open(mode: mode, started: now, lastUsed: now, reads: ReadSet(at: readVersion))
       return id
     }
   }
 
   /// Returns the mode and the read version of an open transaction, and resets its idle time.
-  /// - Throws: ``CommitError/transactionUnknown`` if the ID is invalid, or
+  /// - Throws: ``CommitError/transactionUnknown`` if the ID is invalid or belongs to another caller, or
   ///   ``CommitError/transactionOver(isReadOnly:)`` if the transaction ended or expired.
-  package func use(_ id: TransactionID) throws(CommitError) -> (mode: Mode, readVersion: Int64) {
-    let mode = try mode(of: id)
+  package func use(
+    _ id: TransactionID, by owner: TransactionOwner
+  ) throws(CommitError) -> (mode: Mode, readVersion: Int64) {
+    let mode = try mode(of: id, owner)
     let now = clock.now()
     let found = state.withLock { state -> (Mode, Int64)? in
       guard let open = state.open[id] else { return nil }
@@ -133,10 +135,12 @@ package final class TransactionTable: Sendable {
   }
 
   /// Closes a transaction for its commit and returns its reads.
-  /// - Throws: as ``use(_:)``, and ``CommitError/transactionReadOnly`` if `forWrites` is set for a read-only
+  /// - Throws: as ``use(_:by:)``, and ``CommitError/transactionReadOnly`` if `forWrites` is set for a read-only
   ///   transaction, which stays open then.
-  package func close(_ id: TransactionID, forWrites: Bool) throws(CommitError) -> ReadSet {
-    let (mode, _) = try use(id)
+  package func close(
+    _ id: TransactionID, forWrites: Bool, by owner: TransactionOwner
+  ) throws(CommitError) -> ReadSet {
+    let (mode, _) = try use(id, by: owner)
     if mode == .readOnly, forWrites { throw .transactionReadOnly }
     // Another request may have ended it in between.
     guard let open = state.withLock({ $0.remove(id) }) else { throw .transactionOver(isReadOnly: mode == .readOnly) }
@@ -144,9 +148,9 @@ package final class TransactionTable: Sendable {
   }
 
   /// Ends a transaction without a commit. Does nothing if it is already over.
-  /// - Throws: ``CommitError/transactionUnknown`` if the ID is invalid.
-  package func rollback(_ id: TransactionID) throws(CommitError) {
-    _ = try mode(of: id)
+  /// - Throws: ``CommitError/transactionUnknown`` if the ID is invalid or belongs to another caller.
+  package func rollback(_ id: TransactionID, by owner: TransactionOwner) throws(CommitError) {
+    _ = try mode(of: id, owner)
     state.withLock { _ = $0.remove(id) }
   }
 
@@ -190,19 +194,23 @@ package final class TransactionTable: Sendable {
 
   /// Returns a new ID: 24 bytes that other databases do not create by accident.
   ///
-  /// The layout is: mode (1), the low seven bytes of a counter (7), read version (8), keyed hash (8). The hash
-  /// distinguishes an ID that is over from one that never existed, also after a restart, without remembering any.
-  private func makeID(_ mode: Mode, counter: UInt64, readVersion: Int64) -> TransactionID {
+  /// The layout is: mode (1), the low seven bytes of a counter (7), read version (8), keyed hash (8). The hash covers
+  /// the owner as well. It distinguishes an ID that is over from one that never existed or belongs to another caller,
+  /// also after a restart, without remembering any.
+  private func makeID(
+    _ mode: Mode, counter: UInt64, readVersion: Int64, _ owner: TransactionOwner
+  ) -> TransactionID {
     var bytes: [UInt8] = [mode.rawValue]
     withUnsafeBytes(of: counter.littleEndian) { bytes.append(contentsOf: $0.prefix(7)) }
     withUnsafeBytes(of: readVersion.littleEndian) { bytes.append(contentsOf: $0) }
-    withUnsafeBytes(of: hash(bytes).littleEndian) { bytes.append(contentsOf: $0) }
+    withUnsafeBytes(of: hash(bytes + owner.bytes).littleEndian) { bytes.append(contentsOf: $0) }
     return TransactionID(bytes: bytes)
   }
 
-  private func mode(of id: TransactionID) throws(CommitError) -> Mode {
+  private func mode(of id: TransactionID, _ owner: TransactionOwner) throws(CommitError) -> Mode {
     guard id.bytes.count == 24, let mode = Mode(rawValue: id.bytes[0]),
-      withUnsafeBytes(of: hash(Array(id.bytes.prefix(16))).littleEndian, { $0.elementsEqual(id.bytes.suffix(8)) })
+      withUnsafeBytes(
+        of: hash(id.bytes.prefix(16) + owner.bytes).littleEndian, { $0.elementsEqual(id.bytes.suffix(8)) })
     else { throw .transactionUnknown }
     return mode
   }

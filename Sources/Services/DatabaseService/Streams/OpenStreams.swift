@@ -1,0 +1,49 @@
+import Synchronization
+
+/// The open streams by the names of their callers, so that a change of accounts or rules reaches the streams that it
+/// concerns even if no document changes.
+final class OpenStreams: Sendable {
+  /// The entry of a stream.
+  struct Entry: Sendable {
+    fileprivate let name: String
+    fileprivate let number: Int
+  }
+
+  private struct State {
+    var made = 0
+    var checks: [String: [Int: @Sendable () -> Void]] = [:]
+  }
+
+  private let state = Mutex(State())
+
+  /// Adds a stream. `check` is called, on any thread, when its caller must be checked. Call ``remove(_:)`` when the
+  /// stream ends. Cost: a short lock.
+  func add(as caller: Caller, check: @escaping @Sendable () -> Void) -> Entry {
+    state.withLock { state in
+      state.made += 1
+      state.checks[caller.name, default: [:]][state.made] = check
+      return Entry(name: caller.name, number: state.made)
+    }
+  }
+
+  /// Removes a stream. A check that is under way may still be called.
+  func remove(_ entry: Entry) {
+    let last = state.withLock { state in
+      let check = state.checks[entry.name]?.removeValue(forKey: entry.number)
+      if state.checks[entry.name]?.isEmpty == true { state.checks[entry.name] = nil }
+      return check
+    }
+    // Releasing the check may end another stream, which must not happen under the lock.
+    withExtendedLifetime(last) {}
+  }
+
+  /// Makes the streams of these users check their callers, with `nil` the streams of all callers. Cost: linear in the
+  /// number of these streams.
+  func check(_ uids: Set<String>?) {
+    let checks = state.withLock { state in
+      guard let uids else { return state.checks.values.flatMap(\.values) }
+      return uids.flatMap { state.checks[$0].map { Array($0.values) } ?? [] }
+    }
+    for check in checks { check() }
+  }
+}
