@@ -19,4 +19,28 @@ import Testing
   func findsTheHostOfAURL(url: String, host: String?) {
     #expect(ContinueURL.host(of: url) == host)
   }
+
+  @Test func usersContinueOnlyOnAuthorizedDomains() throws {
+    let world = try ServiceWorld {
+      $0.actionURL = "https://app.example.com/action"
+      $0.authorizedDomains = ["Shop.example"]
+      $0.settings.allowsEmailLink = true
+    }
+    func outcome(_ url: String, _ caller: AccountsCaller = ServiceWorld.user) -> AccountError.Code? {
+      var request = AccountsService.SendOobCode(.resetPassword, email: "ann@example.com")
+      request.continueURL = url
+      return refusal { try world.service.sendOobCode(request, by: caller) }
+    }
+    _ = try world.signUp("ann")
+    for url in ["https://app.example.com/x", "http://localhost:5000", "https://www.shop.example/"] {
+      #expect(outcome(url) == nil, "\(url)")
+    }
+    for url in [
+      "https://evil.example", "https://notshop.example", "https://example.com", "https://shop.example.evil.example",
+    ] {
+      #expect(outcome(url) == .unauthorizedDomain, "\(url)")
+    }
+    #expect(outcome("https://evil.example", ServiceWorld.admin) == nil)
+    #expect(outcome("https://evil.example@app.example.com") == .invalidContinueURI)
+  }
 }

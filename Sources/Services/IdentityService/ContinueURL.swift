@@ -1,3 +1,4 @@
+import DocumentModel
 import Accounts
 
 extension AccountsService {
@@ -44,9 +45,10 @@ enum ContinueURL {
       guard host[colon...].dropFirst().allSatisfy(\.isNumber) else { return nil }
       host = host[..<colon]
     }
-    let isNamed = host.utf8.allSatisfy { byte in
-      byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 || "-._[]:".utf8.contains(byte)
+    let isNumeric = host.hasPrefix("[") && host.hasSuffix("]")
+    let isValid = host.utf8.allSatisfy { byte in
+      byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 || (isNumeric ? "[]:." : "-._").utf8.contains(byte)
     }
-    return host.isEmpty || !isNamed ? nil : host.lowercased()
+    return host.isEmpty || !isValid ? nil : host.lowercased()
   }
 }

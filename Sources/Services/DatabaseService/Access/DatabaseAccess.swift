@@ -94,7 +94,8 @@ package struct DatabaseAccess: Sendable {
   func read<R>(again response: inout Continuation, _ body: (inout GuardedSnapshot) throws -> R) throws -> R {
     try database.read { reader in
       try database.checkReadable(response.readTime.timestamp.microseconds, &reader)
-      var snapshot = GuardedSnapshot(reader: reader.take(), readTime: response.readTime)
+      var snapshot = GuardedSnapshot(
+        reader: reader.take(), readTime: response.readTime, scratch: database.scratch)
       try renew(&response, &snapshot)
       snapshot.review = response.review
       return try body(&snapshot)
