@@ -4,7 +4,6 @@ import DocumentStore
 import Matching
 import QueryEngine
 import RulesEngine
-import WireFormat
 
 /// The rules that apply to a caller. No case is a default: each decision has to handle both.
 enum Access: Sendable {
@@ -234,10 +233,11 @@ package struct DatabaseAccess: Sendable {
 
   /// Returns what the slices of a response need.
   private func continuation(
-    of subject: Continuation.Subject, _ snapshot: inout GuardedSnapshot
+    of subject: @autoclosure () -> Continuation.Subject, _ snapshot: inout GuardedSnapshot
   ) throws -> Continuation {
     var response = Continuation(
-      readTime: snapshot.readTime, subject: subject, authorization: try authorization(&snapshot))
+      readTime: snapshot.readTime, subject: access.isUnrestricted ? nil : subject(),
+      authorization: try authorization(&snapshot))
     if snapshot.readTime.version != nil { response.review = review(of: response) }
     return response
   }
@@ -251,22 +251,21 @@ package struct DatabaseAccess: Sendable {
   }
 
   private func review(of response: Continuation) -> PastReview? {
-    guard case .restricted(let authorizer) = access else { return nil }
-    return PastReview(
-      database, authorizer, response.subject.range(in: id), transaction: response.readTime.transaction)
+    guard case .restricted(let authorizer) = access, let subject = response.subject else { return nil }
+    return PastReview(database, authorizer, subject.range(in: id), transaction: response.readTime.transaction)
   }
 
   /// Authorizes a query again, if its response has taken more than ``Limits/authorizationAgeSecondsMax`` and there
   /// were commits meanwhile. From then on, changed results are reviewed. Cost otherwise: reading the clock.
   private func renew(_ response: inout Continuation, _ snapshot: inout GuardedSnapshot) throws {
-    guard case .restricted(let authorizer) = access else { return }
+    guard case .restricted(let authorizer) = access, let subject = response.subject else { return }
     let now = clock.now()
     guard response.authorization.isOld(at: now) else { return }
     let version = try snapshot.lastVersion()
     if version > response.authorization.version {
       try require(.newest, by: authorizer, &snapshot) { evaluation, snapshot in
         try evaluation.requireList(
-          response.subject.query, by: authorizer, in: database, isInTransaction: snapshot.readTime.isInTransaction)
+          subject.query, by: authorizer, in: database, isInTransaction: snapshot.readTime.isInTransaction)
       }
       response.review = response.review ?? review(of: response)
     }
@@ -385,12 +384,13 @@ struct Continuation {
   }
 
   let readTime: ReadTime
-  fileprivate let subject: Subject
+  /// `nil` if no rules apply.
+  fileprivate let subject: Subject?
   fileprivate var authorization: Authorization
   /// Reviews changed results; `nil` if the response shows the newest state, or no rules apply.
   fileprivate var review: PastReview?
 
-  fileprivate init(readTime: ReadTime, subject: Subject, authorization: Authorization) {
+  fileprivate init(readTime: ReadTime, subject: Subject?, authorization: Authorization) {
     self.readTime = readTime
     self.subject = subject
     self.authorization = authorization
@@ -421,46 +421,6 @@ private enum DecidingState {
     switch self {
     case .past(_, let time): "\nThe state at the read time (\(time)) denies this request."
     case .newest: "\nThe newest state denies this request. It must allow a read in the past as well."
-    }
-  }
-}
-
-/// Reviews the results of a query that shows a past state. The proof does not depend on documents, so it does not
-/// show whether a result was made private since. The newest state of a changed result must match the query, which the
-/// proof for the newest state covers, or the rules must allow to get it.
-private final class PastReview {
-  private let database: DocumentDatabase
-  private let authorizer: Authorizer
-  private var range: QueryRange?
-  private let transaction: TransactionID?
-  private var place: [UInt8] = []
-
-  init(_ database: DocumentDatabase, _ authorizer: Authorizer, _ range: QueryRange?, transaction: TransactionID?) {
-    self.database = database
-    self.authorizer = authorizer
-    self.range = range
-    self.transaction = transaction
-  }
-
-  /// Checks a result. Cost: two lookups, and an evaluation of the rules if the document no longer matches.
-  /// - Throws: `PERMISSION_DENIED` if the rules deny the newest state. In a read-write transaction `ABORTED`, as the
-  ///   commit would, because the transaction succeeds when the client repeats it.
-  func check(_ key: DocumentKey, _ shown: StoredDocument, _ reader: inout SnapshotReader) throws {
-    let newest = try reader.document(key)
-    if let newest {
-      if newest.updateVersion == shown.updateVersion { return }
-      if try range?.place(of: EncodedMap(documentFields: newest.fields), at: key.path, into: &place) == true { return }
-    }
-    let evaluation = authorizer.evaluations.take()
-    defer { authorizer.evaluations.give(evaluation) }
-    evaluation.begin(reader.snapshot)
-    do {
-      try evaluation.requireGet(key, newest, by: authorizer, in: database, isInTransaction: transaction != nil)
-    } catch let denial as Status where denial.code == .permissionDenied {
-      if transaction != nil { throw CommitError.aborted(conflicting: nil) }
-      guard authorizer.explains else { throw denial }
-      throw Status(
-        .permissionDenied, denial.message + "\nA result has changed since, and its newest state denies this request.")
     }
   }
 }
