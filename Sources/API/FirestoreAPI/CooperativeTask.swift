@@ -8,7 +8,22 @@ enum CooperativeTask {
     _ exchange: Exchange, isOver: @escaping () -> Bool = { false }, _ slice: @escaping () throws -> R?,
     _ done: @escaping (Result<R, any Error>) -> Void
   ) {
-    run(exchange) {
+    run(exchange, step(isOver, slice, done))
+  }
+
+  /// Does the same for a response that is kept in memory until it is complete. A loop produces a few of those at a time.
+  static func runWhole<R>(
+    _ exchange: Exchange, isOver: @escaping () -> Bool = { false }, _ slice: @escaping () throws -> R?,
+    _ done: @escaping (Result<R, any Error>) -> Void
+  ) {
+    exchange.beginWhole { run(exchange, step(isOver, slice, done), exchange.endWhole) }
+  }
+
+  private static func step<R>(
+    _ isOver: @escaping () -> Bool, _ slice: @escaping () throws -> R?,
+    _ done: @escaping (Result<R, any Error>) -> Void
+  ) -> () -> Bool {
+    {
       guard !isOver() else { return true }
       do {
         guard let result = try slice() else { return false }
@@ -18,16 +33,10 @@ enum CooperativeTask {
     }
   }
 
-  /// Calls `step` now and at later turns of the loop until it returns `true` (done) or the client disconnects.
-  static func run(_ exchange: Exchange, _ step: @escaping () -> Bool) {
-    guard !exchange.isClosed, !step() else { return }
-    schedule(exchange, LoopBound(step, to: exchange.loop))
-  }
-
-  private static func schedule(_ exchange: Exchange, _ step: LoopBound<() -> Bool>) {
-    step.later { next in
-      guard !exchange.isClosed, !next() else { return }
-      schedule(exchange, step)
-    }
+  /// Calls `step` now and at later turns of the loop until it returns `true` (done) or the client disconnects, then
+  /// `ended`.
+  static func run(_ exchange: Exchange, _ step: @escaping () -> Bool, _ ended: @escaping () -> Void = {}) {
+    guard !exchange.isClosed, !step() else { return ended() }
+    exchange.loop.atNextTurn { run(exchange, step, ended) }
   }
 }
