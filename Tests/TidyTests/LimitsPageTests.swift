@@ -30,6 +30,8 @@ import Testing
     ("Batches of requests for files", "Sources/API/StorageAPI/BatchReader.swift"),
     ("Threads for work that waits", "Sources/Basics/WorkerLimits.swift"),
     ("Connections", configurationPath),
+    ("HTTP/2", "Sources/HTTP/Transport/HTTP2/HTTP2Limits.swift"),
+    ("Turns of an event loop", "Sources/HTTP/Transport/Loop/LoopTime.swift"),
     ("JSON requests", "Sources/Wire/WireFormat/JSON/JSONDocument.swift"),
     ("Index files", "Sources/Wire/FixtureTree/IndexFile/IndexFile.swift"),
   ]

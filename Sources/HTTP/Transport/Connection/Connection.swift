@@ -56,7 +56,7 @@ final class Connection {
   private var unsentBytes = 0
   private var pendingBytes = 0
   private var sessionBytes = 0
-  /// What the client has yet to take.
+  /// The bytes that the client has not taken yet.
   private(set) var held = HeldBytes()
 
   private var stream: UnsafeMutablePointer<uv_stream_t> {

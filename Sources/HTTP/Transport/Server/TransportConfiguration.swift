@@ -31,7 +31,7 @@ package struct TransportConfiguration: Sendable {
   package var bufferedBytesMax = 256 * 1024 * 1024
   /// Bytes of all responses together that wait for their clients to take them. Above this, the server disconnects the
   /// clients that take theirs slowest.
-  package var unsentBytesMax = 192 * 1024 * 1024
+  package var unsentBytesMax = 128 * 1024 * 1024
   /// Open connections. When full, the server accepts a further connection, responds 503 and closes it.
   package var connectionsMax = 65_536
   /// Bytes of further HTTP/1.1 requests that the server buffers while it handles one. Above this, it stops reading from
