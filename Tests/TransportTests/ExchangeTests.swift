@@ -35,7 +35,7 @@ private final class Kept: Sendable {
       exchange.respond(status: 200, headers: { _ in }) { $0.append(contentsOf: body) }
     }
     let client = try server.connect()
-    client.send(String(repeating: "GET / HTTP/1.1\r\n\r\n", count: 80))
+    client.send(String(repeating: "GET / HTTP/1.1\r\nHost: x\r\n\r\n", count: 80))
     server.settle(handled)
     #expect(handled.value < 40)
     for _ in 0..<80 { #expect(try client.readReply().body.count == 1 << 19) }
@@ -47,7 +47,7 @@ private final class Kept: Sendable {
     let server = try TestServer(handle: kept.keep)
     let client = try server.connect()
     // The second request waits for the response to the first one.
-    client.send("GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\n")
+    client.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\nGET /2 HTTP/1.1\r\nHost: x\r\n\r\n")
     #expect(kept.exchanges.wait { $0.count == 1 })
     server.settle()
     #expect(kept.exchanges.value.count == 1)
@@ -68,7 +68,7 @@ private final class Kept: Sendable {
     }
     let client = try server.connect()
     for _ in 0..<20 {
-      client.send("GET / HTTP/1.1\r\n\r\n")
+      client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
       #expect(try client.readReply().status == 200)
     }
     #expect(identities.value.count == 1)
@@ -82,7 +82,7 @@ private final class Kept: Sendable {
       exchange.onClose { closed.update { $0 += 1 } }
     }
     let client = try server.connect()
-    client.send("GET / HTTP/1.1\r\n\r\n")
+    client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     #expect(kept.exchanges.wait { $0.count == 1 })
     let exchange = kept.exchanges.value[0]
     // A deferred response to a reset client: the disconnect is reported once, and responses are ignored.
@@ -105,7 +105,7 @@ private final class Kept: Sendable {
     let kept = Kept()
     let server = try TestServer(handle: kept.keep)
     let client = try server.connect()
-    client.send("GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\nGET /inco")
+    client.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\nGET /2 HTTP/1.1\r\nHost: x\r\n\r\nGET /inco")
     client.endSending()
     for index in 0..<2 {
       #expect(kept.exchanges.wait { $0.count == index + 1 })
@@ -123,7 +123,7 @@ private final class Kept: Sendable {
       exchange.respond(status: 200, headers: { _ in }, body: { _ in })
     }
     let client = try server.connect()
-    client.send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
+    client.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     #expect(try client.readReply().status == 200)
     #expect(client.isEnded())
     #expect(closed.value == 0)

@@ -28,6 +28,7 @@ import TestSupport
     Flood(
       testDescription: "PRIORITY",
       frames: { [HTTP2Frame(kind: .priority, stream: $0, payload: [0, 0, 0, 0, 16])] }),
+    Flood(testDescription: "unknown frames", frames: { [HTTP2Frame(kind: .unknown, stream: $0)] }),
     Flood(testDescription: "WINDOW_UPDATE", frames: { _ in [.windowUpdate(0, 1)] }),
     Flood(
       testDescription: "empty DATA", first: [.headers(1, HTTP2Client.head("POST", "/"), end: false)],
@@ -107,5 +108,19 @@ import TestSupport
       + [UInt8](repeating: 0xbe, count: 12_000)
     client.send(HTTP2Frame(kind: .headers, flags: 5, stream: 1, payload: block))
     #expect(try client.reply(1).status == 431)
+  }
+
+  @Test func manyFieldsThatExpandTooMuchEndTheConnection() throws {
+    let server = try TestServer()
+    let client = try HTTP2Client(server)
+    let entry = [0x40, 1, 0x78, 0x7f, 0xbd, 0x1d] + [UInt8](repeating: 0x61, count: 3900)
+    let fields = [UInt8](repeating: 0xbe, count: 8000)
+    for index in 0..<20 as Range<UInt32> {
+      let block = HTTP2Frame.block(HTTP2Client.head("GET", "/")) + (index == 0 ? entry : []) + fields
+      client.send(HTTP2Frame(kind: .headers, flags: 5, stream: index * 2 + 1, payload: block))
+    }
+    client.raw.endSending()
+    // 31 MB per request.
+    #expect(try client.goAwayCode() == 11)
   }
 }

@@ -7,7 +7,7 @@ import TestSupport
   @Test func headCarriesTheLengthAndNoBody() throws {
     let server = try TestServer()
     let client = try server.connect()
-    client.send("HEAD /abc HTTP/1.1\r\n\r\nGET /abc HTTP/1.1\r\n\r\n")
+    client.send("HEAD /abc HTTP/1.1\r\nHost: x\r\n\r\nGET /abc HTTP/1.1\r\nHost: x\r\n\r\n")
     let head = try client.readReply(to: "HEAD")
     let get = try client.readReply()
     #expect(head.field("content-length") == String("head /abc|".utf8.count))
@@ -25,7 +25,7 @@ import TestSupport
         }, body: { $0.append(contentsOf: [1, 2, 3]) })
     }
     let client = try server.connect()
-    client.send("GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n")
+    client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n")
     for _ in 0..<2 {
       let reply = try client.readReply()
       #expect(reply.status == 204)
@@ -35,6 +35,16 @@ import TestSupport
       #expect(reply.field("x-evil") == nil)
       #expect(reply.field("content-length") == nil)
     }
+  }
+
+  @Test func theAuthorityOfAnAbsoluteTargetReplacesTheHost() throws {
+    let server = try TestServer { request, exchange in
+      let host = request.header("host").map { Array($0) } ?? []
+      exchange.respond(status: 200, headers: { _ in }, body: { $0.append(contentsOf: host) })
+    }
+    let client = try server.connect()
+    client.send("GET http://a.example:80/b HTTP/1.1\r\nHost: c.example\r\n\r\n")
+    #expect(try client.readReply().text == "a.example:80")
   }
 
   @Test func requestFieldsAreFoundInAnyCase() throws {
@@ -51,9 +61,9 @@ import TestSupport
       exchange.respond(status: 200, headers: { _ in }, body: { _ in })
     }
     let client = try server.connect()
-    client.send("GET / HTTP/1.1\r\nX-oNe: \t first \t\r\nx-one: second\r\nEmpty:\r\n\r\n")
+    client.send("GET / HTTP/1.1\r\nHost: x\r\nX-oNe: \t first \t\r\nx-one: second\r\nEmpty:\r\n\r\n")
     #expect(try client.readReply().status == 200)
-    #expect(seen.value == ["first", "absent", "X-oNe=first", "x-one=second", "Empty=", "127.0.0.1"])
+    #expect(seen.value == ["first", "absent", "Host=x", "X-oNe=first", "x-one=second", "Empty=", "127.0.0.1"])
   }
 
   @Test(arguments: [
@@ -69,7 +79,7 @@ import TestSupport
     let client = try server.connect()
     // Twice, so that the second response uses a compressor with a history.
     for _ in 0..<2 {
-      client.send("GET / HTTP/1.1\r\n\(field)\r\n")
+      client.send("GET / HTTP/1.1\r\nHost: x\r\n\(field)\r\n")
       let reply = try client.readReply()
       #expect((reply.field("content-encoding") == "gzip") == isCompressed)
       #expect((reply.field("vary") == "Accept-Encoding") == isCompressed)
@@ -85,7 +95,7 @@ import TestSupport
       }
     }
     let client = try server.connect()
-    client.send("GET / HTTP/1.1\r\nAccept-Encoding: gzip\r\n\r\n")
+    client.send("GET / HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n")
     #expect(try client.readReply().body.count == 5000)
   }
 
@@ -94,13 +104,13 @@ import TestSupport
     let client = try server.connect()
     for text in [String(repeating: "a", count: 100), String(repeating: "ab", count: 40_000)] {
       let compressed = try #require(GzipCompressor().compress(Array(text.utf8)))
-      client.send("POST / HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: \(compressed.count)\r\n\r\n")
+      client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: \(compressed.count)\r\n\r\n")
       client.send(compressed)
       #expect(try client.readReply().text == "post /|\(text)")
     }
     // Small in transit, but too large in memory.
     let bomb = try #require(GzipCompressor().compress([UInt8](repeating: 0, count: 1_000_000)))
-    client.send("POST / HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: \(bomb.count)\r\n\r\n")
+    client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: \(bomb.count)\r\n\r\n")
     client.send(bomb)
     #expect(try client.readReply().status == 413)
     #expect(client.isEnded())
@@ -111,7 +121,7 @@ import TestSupport
     for body in [Array(whole.dropLast()), whole + [1], []] {
       let server = try TestServer()
       let client = try server.connect()
-      client.send("POST / HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: \(body.count)\r\n\r\n")
+      client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: \(body.count)\r\n\r\n")
       client.send(body)
       #expect(try client.readReply().status == 400)
     }
@@ -122,10 +132,10 @@ import TestSupport
     let server = try TestServer { $0.bodyBytesMax = 8_000_000 }
     let client = try server.connect()
     let body = (0..<6_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
-    client.send("POST / HTTP/1.1\r\nContent-Length: \(body.count)\r\n\r\n")
+    client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.count)\r\n\r\n")
     client.send(body)
     #expect(try client.readReply().body == Array("post /|".utf8) + body)
-    client.send("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+    client.send("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
     for start in stride(from: 0, to: body.count, by: 100_000) {
       client.send("\(String(100_000, radix: 16))\r\n")
       client.send(Array(body[start..<(start + 100_000)]))
@@ -138,13 +148,13 @@ import TestSupport
   @Test func requestsBeyondTheSharedBudgetAreRefused() throws {
     let server = try TestServer { $0.bufferedBytesMax = 100_000 }
     let client = try server.connect()
-    client.send("POST / HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n")
+    client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
     client.send([UInt8](repeating: 0x61, count: 200_000))
     #expect(try client.readReply().status == 503)
     // The budget is complete again after the connection is closed.
     let next = try server.connect()
     let body = [UInt8](repeating: 0x62, count: 80_000)
-    next.send("POST / HTTP/1.1\r\nContent-Length: \(body.count)\r\n\r\n")
+    next.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.count)\r\n\r\n")
     next.send(body)
     #expect(try next.readReply().body.count == body.count + 7)
   }
@@ -160,11 +170,11 @@ import TestSupport
     }
     let client = try server.connect()
     let compressed = try #require(GzipCompressor().compress([UInt8](repeating: 0x61, count: 5000)))
-    client.send("POST / HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: \(compressed.count)\r\n\r\n")
+    client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: \(compressed.count)\r\n\r\n")
     client.send(compressed)
     #expect(try client.readReply().status == 200)
     for count in [1, 1000, 16 * 1024 - 128, 16 * 1024, 100_000] {
-      client.send("POST / HTTP/1.1\r\nContent-Length: \(count)\r\n\r\n")
+      client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(count)\r\n\r\n")
       client.send([UInt8](repeating: 0x61, count: count))
       #expect(try client.readReply().status == 200)
     }

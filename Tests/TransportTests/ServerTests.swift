@@ -39,7 +39,7 @@ import TestSupport
     #expect(server.wait { server.server.openConnections == 30 })
     #expect(server.server.openConnectionsByLoop == [10, 10, 10])
     for client in clients {
-      client.send("GET / HTTP/1.1\r\n\r\n")
+      client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
       #expect(try client.readReply().status == 200)
     }
     #expect(server.server.requestsServed == 30)
@@ -51,12 +51,12 @@ import TestSupport
     let second = try server.connect()
     #expect(server.wait { server.server.openConnections == 2 })
     #expect(try server.connect().readReply().status == 503)
-    first.send("GET / HTTP/1.1\r\n\r\n")
+    first.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     #expect(try first.readReply().status == 200)
     second.endSending()
     #expect(server.wait { server.server.openConnections == 1 })
     let third = try server.connect()
-    third.send("GET / HTTP/1.1\r\n\r\n")
+    third.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     #expect(try third.readReply().status == 200)
   }
 
@@ -70,10 +70,10 @@ import TestSupport
       }
     }
     let idle = try server.connect()
-    idle.send("GET /idle HTTP/1.1\r\n\r\n")
+    idle.send("GET /idle HTTP/1.1\r\nHost: x\r\n\r\n")
     #expect(try idle.readReply().status == 204)
     let busy = try server.connect()
-    busy.send("GET / HTTP/1.1\r\n\r\n")
+    busy.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     #expect(server.wait { kept.value.count == 1 && server.server.openConnections == 2 })
     let exchange = kept.value[0]
     let stopping = startThreads(1) { _ in server.server.stop(graceSeconds: 60) }
@@ -97,14 +97,14 @@ import TestSupport
   @Test func stoppingServesClientsThatJustConnected() throws {
     let server = try TestServer()
     let idle = try server.connect()
-    idle.send("GET / HTTP/1.1\r\n\r\n")
+    idle.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     #expect(try idle.readReply().status == 200)
     let fresh = try server.connect()
     #expect(server.wait { server.server.openConnections == 2 })
     let stopping = startThreads(1) { _ in server.server.stop(graceSeconds: 60) }
     // From then on no connection is accepted, and the loop has notified every open one.
     #expect(idle.isEnded())
-    fresh.send("GET / HTTP/1.1\r\n\r\n")
+    fresh.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     let reply = try fresh.readReply()
     #expect(reply.status == 200 && reply.field("connection") == "close")
     #expect(fresh.isEnded())
@@ -120,7 +120,7 @@ import TestSupport
       entered.value = 1
     }
     let busy = try server.connect()
-    busy.send("GET / HTTP/1.1\r\n\r\n")
+    busy.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     #expect(entered.wait { $0 == 1 })
     server.server.stop(graceSeconds: 0)
     #expect(closed.value == 1)
@@ -141,7 +141,7 @@ import TestSupport
       exchange.stream(status: 200, headers: { _ in }, from: feed)
     }
     let client = try server.connect()
-    client.send("GET / HTTP/1.1\r\n\r\n")
+    client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     server.settle()
     let stopping = startThreads(1) { _ in server.server.stop(graceSeconds: 60) }
     #expect(try client.readReply().body == [])

@@ -56,7 +56,7 @@ private final class LineSource: BodySource, @unchecked Sendable {
       turn()
     }
     let client = try server.connect()
-    client.send("GET / HTTP/1.1\r\n\r\n")
+    client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     #expect(try client.readReply().body.isEmpty)
     let counts = turns.value
     #expect(counts.count > 1 && zip(counts, counts.dropFirst()).allSatisfy { $1 - $0 <= 1 }, "\(counts)")
@@ -67,7 +67,7 @@ private final class LineSource: BodySource, @unchecked Sendable {
       exchange.stream(status: 200, headers: { $0.add("X-A", "b") }, from: CountedSource(slices: 40, sliceBytes: 1000))
     }
     let client = try server.connect()
-    client.send(String(repeating: "GET / HTTP/1.1\r\n\r\n", count: 3))
+    client.send(String(repeating: "GET / HTTP/1.1\r\nHost: x\r\n\r\n", count: 3))
     for _ in 0..<3 {
       let reply = try client.readReply()
       #expect(reply.field("transfer-encoding") == "chunked" && reply.field("x-a") == "b")
@@ -80,7 +80,7 @@ private final class LineSource: BodySource, @unchecked Sendable {
       exchange.stream(status: 200, headers: { _ in }, from: CountedSource(slices: 1, sliceBytes: 1))
     }
     let client = try server.connect()
-    client.send(String(repeating: "GET / HTTP/1.1\r\n\r\n", count: 3000))
+    client.send(String(repeating: "GET / HTTP/1.1\r\nHost: x\r\n\r\n", count: 3000))
     for _ in 0..<3000 { #expect(try client.readReply().body == [0]) }
   }
 
@@ -101,7 +101,7 @@ private final class LineSource: BodySource, @unchecked Sendable {
       exchange.stream(status: 200, headers: { _ in }, from: CountedSource(slices: 3, sliceBytes: 5, asked: asked))
     }
     let client = try server.connect()
-    client.send("HEAD / HTTP/1.1\r\n\r\nHEAD / HTTP/1.1\r\n\r\n")
+    client.send("HEAD / HTTP/1.1\r\nHost: x\r\n\r\nHEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
     #expect(try client.readReply(to: "HEAD").status == 200)
     #expect(try client.readReply(to: "HEAD").status == 200)
     #expect(asked.value == 0)
@@ -112,7 +112,7 @@ private final class LineSource: BodySource, @unchecked Sendable {
       exchange.stream(status: 200, headers: { _ in }, from: CountedSource(slices: 3, sliceBytes: 5, end: .failed))
     }
     let client = try server.connect()
-    client.send("GET / HTTP/1.1\r\n\r\n")
+    client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     #expect(throws: (any Error).self) { try client.readReply() }
   }
 
@@ -124,7 +124,7 @@ private final class LineSource: BodySource, @unchecked Sendable {
       exchange.stream(status: 200, headers: { _ in }, from: source)
     }
     let client = try server.connect()
-    client.send("GET / HTTP/1.1\r\n\r\n")
+    client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     server.settle(asked)
     // The slices produced so far are in the kernel's buffers, except for one.
     #expect(asked.value < slices / 4)
@@ -139,7 +139,7 @@ private final class LineSource: BodySource, @unchecked Sendable {
       exchange.stream(status: 200, headers: { _ in }, from: feed)
     }
     let client = try server.connect()
-    client.send("GET / HTTP/1.1\r\n\r\nGET /next HTTP/1.1\r\n\r\n")
+    client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /next HTTP/1.1\r\nHost: x\r\n\r\n")
     let head = "Transfer-Encoding: chunked\r\n\r\n"
     var seen = ""
     while !seen.hasSuffix(head) { seen += String(decoding: try client.read(1), as: UTF8.self) }
@@ -168,7 +168,7 @@ private final class LineSource: BodySource, @unchecked Sendable {
       exchange.stream(status: 200, headers: { _ in }, from: LineSource())
     }
     let client = try server.connect()
-    client.send("GET / HTTP/1.1\r\n\r\n")
+    client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     #expect(server.wait { server.server.openConnections == 1 })
     client.endSending()
     #expect(closed.wait { $0 == 1 })

@@ -107,7 +107,9 @@ struct TLSTests {
     #expect((outcome.output + outcome.errors).contains("no renegotiation"))
   }
 
-  @Test(arguments: ["GET / HTTP/1.1\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}"])
+  @Test(arguments: [
+    "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}",
+  ])
   func refusesPlainBytes(text: String) throws {
     let handled = Observed(0)
     let server = try Self.server(try Pair(name: "plain"), handle: { _, _ in handled.value += 1 })

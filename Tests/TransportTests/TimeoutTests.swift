@@ -9,12 +9,12 @@ import TestSupport
     let server = try TestServer()
     let fresh = try server.connect()
     let used = try server.connect()
-    used.send("GET / HTTP/1.1\r\n\r\n")
+    used.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     #expect(try used.readReply().status == 200)
     #expect(server.wait { server.server.openConnections == 2 })
     server.advance(seconds: 74)
     #expect(server.server.openConnections == 2)
-    used.send("GET / HTTP/1.1\r\n\r\n")
+    used.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     #expect(try used.readReply().status == 200)
     server.advance(seconds: 2)
     #expect(fresh.isEnded())
@@ -45,7 +45,7 @@ import TestSupport
     let server = try TestServer()
     let client = try server.connect()
     // Progress does not help, although each byte arrives well before the limit.
-    client.send("GET / HTTP/1.1\r\nA: ")
+    client.send("GET / HTTP/1.1\r\nHost: x\r\nA: ")
     server.advance(seconds: 7)
     client.send("b")
     server.advance(seconds: 7)
@@ -60,7 +60,7 @@ import TestSupport
   @Test func bodiesMustMakeProgress() throws {
     let server = try TestServer()
     let client = try server.connect()
-    client.send("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n")
+    client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
     for _ in 0..<4 {
       client.send("a")
       server.advance(seconds: 29)
@@ -73,7 +73,7 @@ import TestSupport
   @Test func chunkFramingIsNotProgress() throws {
     let server = try TestServer()
     let client = try server.connect()
-    client.send("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;")
+    client.send("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;")
     for _ in 0..<3 {
       client.send("e")
       server.advance(seconds: 11)
@@ -85,7 +85,7 @@ import TestSupport
     let kept = Observed<[Exchange]>([])
     let server = try TestServer { _, exchange in kept.update { $0.append(exchange) } }
     let client = try server.connect()
-    client.send("GET / HTTP/1.1\r\n\r\n")
+    client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     #expect(kept.wait { $0.count == 1 })
     server.advance(seconds: 10_000)
     let exchange = kept.value[0]
@@ -99,7 +99,7 @@ import TestSupport
       exchange.respond(status: 200, headers: { _ in }) { $0.append(contentsOf: body) }
     }
     let client = try server.connect()
-    client.send("GET / HTTP/1.1\r\n\r\n")
+    client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     #expect(server.wait { server.server.requestsServed == 1 })
     // Each sweep that sees progress restarts the time limit.
     for _ in 0..<100 where server.server.openConnections > 0 { server.advance(seconds: 31) }
@@ -110,7 +110,7 @@ import TestSupport
   @Test func lingeringClientsAreCutOff() throws {
     let server = try TestServer()
     let client = try server.connect()
-    client.send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
+    client.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     #expect(try client.readReply().status == 200)
     #expect(client.isEnded())
     #expect(server.server.openConnections == 1)

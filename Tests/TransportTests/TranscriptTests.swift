@@ -26,111 +26,141 @@ struct Transcript: Sendable, CustomTestStringConvertible {
 @Suite struct TranscriptTests {
   static let accepted: [Transcript] = [
     Transcript("get", "GET /a?b=c HTTP/1.1\r\nHost: x\r\n\r\n", ["200 get /a?b=c|"], .open),
-    Transcript("no Host is accepted", "GET / HTTP/1.1\r\n\r\n", ["200 get /|"], .open),
     Transcript("blank line before", "\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", ["200 get /|"], .open),
     Transcript("head", "HEAD /h HTTP/1.1\r\nHost: x\r\n\r\n", ["200 "], .open, methods: ["HEAD"]),
     Transcript("delete", "DELETE /d HTTP/1.1\r\nHost: x\r\n\r\n", ["200 delete /d|"], .open),
-    Transcript("patch", "PATCH /p HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi", ["200 patch /p|hi"], .open),
-    Transcript("put", "PUT /p HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi", ["200 put /p|hi"], .open),
+    Transcript("patch", "PATCH /p HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi", ["200 patch /p|hi"], .open),
+    Transcript("put", "PUT /p HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi", ["200 put /p|hi"], .open),
     Transcript("options", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", ["200 options *|"], .open),
     Transcript("an unsupported method", "TRACE / HTTP/1.1\r\nHost: x\r\n\r\n", ["200 other /|"], .open),
-    Transcript("absolute target", "GET http://x/y HTTP/1.1\r\nHost: x\r\n\r\n", ["200 get http://x/y|"], .open),
-    Transcript("connect", "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", ["200 other x:1|"], .open),
-    Transcript("empty length", "POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n", ["200 post /|"], .open),
+    Transcript("absolute target", "GET http://x/y HTTP/1.1\r\nHost: x\r\n\r\n", ["200 get /y|"], .open),
+    Transcript("absolute target without a path", "GET HTTP://x:1 HTTP/1.1\r\nHost: x\r\n\r\n", ["200 get /|"], .open),
     Transcript(
-      "chunked", "POST / HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n5\r\nhello\r\n00006\r\n world\r\n0\r\n\r\n",
+      "absolute target with a query", "GET https://x/y?z=http://a HTTP/1.1\r\nHost: x\r\n\r\n",
+      ["200 get /y?z=http://a|"], .open),
+    Transcript("connect", "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", ["200 other x:1|"], .open),
+    Transcript("empty length", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", ["200 post /|"], .open),
+    Transcript(
+      "chunked",
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n5\r\nhello\r\n00006\r\n world\r\n0\r\n\r\n",
       ["200 post /|hello world"], .open),
     Transcript(
       "chunk extensions and trailers",
-      "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nA;x=\"y\"\r\n0123456789\r\n0;z\r\nT: 1\r\nU: 2\r\n\r\n"
-        + "GET /next HTTP/1.1\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + "A;x=\"y\"\r\n0123456789\r\n0;z\r\nT: 1\r\nU: 2\r\n\r\n"
+        + "GET /next HTTP/1.1\r\nHost: x\r\n\r\n",
       ["200 post /|0123456789", "200 get /next|"], .open),
     Transcript(
-      "pipelined", "GET /1 HTTP/1.1\r\n\r\nPOST /2 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET /3 HTTP/1.1\r\n\r\n",
+      "pipelined",
+      "GET /1 HTTP/1.1\r\nHost: x\r\n\r\nPOST /2 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
+        + "GET /3 HTTP/1.1\r\nHost: x\r\n\r\n",
       ["200 get /1|", "200 post /2|abc", "200 get /3|"], .open),
     Transcript(
       "nothing after the last request is read",
-      "GET /1 HTTP/1.1\r\nConnection: close\r\n\r\nGET /2 HTTP/1.1\r\n\r\n", ["200 get /1|"], .closed),
+      "GET /1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\nGET /2 HTTP/1.1\r\nHost: x\r\n\r\n", ["200 get /1|"],
+      .closed),
     Transcript("HTTP/1.0", "GET / HTTP/1.0\r\n\r\n", ["200 get /|"], .closed),
     Transcript(
       "HTTP/1.0 kept alive", "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", ["200 get /|"], .open),
     Transcript(
       "an upgrade is ignored",
-      "GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\nGET /2 HTTP/1.1\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\nGET /2 HTTP/1.1\r\nHost: x\r\n\r\n",
       ["200 get /|", "200 get /2|"], .open),
     Transcript(
-      "100-continue", "POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n",
+      "100-continue", "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n",
       ["100 "], .open),
     Transcript(
-      "100-continue without a body", "GET / HTTP/1.1\r\nExpect: 100-continue\r\n\r\n", ["200 get /|"], .open),
+      "100-continue without a body", "GET / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n\r\n", ["200 get /|"],
+      .open),
     Transcript(
-      "lines that end with LF only", "GET / HTTP/1.1\nHost: x\n\n", ["200 get /|"], .open),
-    Transcript(
-      "body at its limit", "POST / HTTP/1.1\r\nContent-Length: 2000\r\n\r\n" + String(repeating: "b", count: 2000),
+      "body at its limit",
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2000\r\n\r\n" + String(repeating: "b", count: 2000),
       ["200 post /|" + String(repeating: "b", count: 2000)], .open),
   ]
 
   static let refused: [Transcript] = [
     Transcript("random bytes", "\u{1}\u{2}\u{3}\r\n\r\n", ["400"], .closed),
-    Transcript("lower-case method", "get / HTTP/1.1\r\n\r\n", ["400"], .closed),
-    Transcript("unknown method", "BREW /pot HTTP/1.1\r\n\r\n", ["501"], .closed),
+    Transcript("lower-case method", "get / HTTP/1.1\r\nHost: x\r\n\r\n", ["400"], .closed),
+    Transcript("unknown method", "BREW /pot HTTP/1.1\r\nHost: x\r\n\r\n", ["501"], .closed),
     Transcript("HTTP/0.9", "GET /\r\n\r\n", ["505"], .closed),
     Transcript("HTTP/2.0", "GET / HTTP/2.0\r\n\r\n", ["505"], .closed),
-    Transcript("blank in target", "GET /a b HTTP/1.1\r\n\r\n", ["400"], .closed),
-    Transcript("folded line", "GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n", ["400"], .closed),
-    Transcript("folded line before a value", "GET / HTTP/1.1\r\nA:\r\n c\r\n\r\n", ["400"], .closed),
-    Transcript("folded line of blanks", "GET / HTTP/1.1\r\nA: b\r\n \r\n\r\n", ["400"], .closed),
+    Transcript("blank in target", "GET /a b HTTP/1.1\r\nHost: x\r\n\r\n", ["400"], .closed),
+    Transcript("folded line", "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n", ["400"], .closed),
+    Transcript("folded line before a value", "GET / HTTP/1.1\r\nHost: x\r\nA:\r\n c\r\n\r\n", ["400"], .closed),
+    Transcript("folded line of blanks", "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n \r\n\r\n", ["400"], .closed),
     Transcript("blank before colon", "GET / HTTP/1.1\r\nHost : x\r\n\r\n", ["400"], .closed),
     Transcript(
-      "blank before the colon of a length", "POST / HTTP/1.1\r\nContent-Length : 2\r\n\r\nhi", ["400"], .closed),
-    Transcript("bare CR after a value", "GET / HTTP/1.1\r\nA: b\rC: d\r\n\r\n", ["400"], .closed),
-    Transcript("bare CR for an empty value", "GET / HTTP/1.1\r\nA:\rB: c\r\n\r\n", ["400"], .closed),
-    Transcript("bare CR at the end of the head", "GET / HTTP/1.1\r\nA: b\r\n\rX", ["400"], .closed),
-    Transcript("NUL in a value", "GET / HTTP/1.1\r\nA: b\0c\r\n\r\n", ["400"], .closed),
-    Transcript("no colon", "GET / HTTP/1.1\r\nbroken\r\n\r\n", ["400"], .closed),
+      "blank before the colon of a length", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length : 2\r\n\r\nhi", ["400"],
+      .closed),
+    Transcript("bare CR after a value", "GET / HTTP/1.1\r\nHost: x\r\nA: b\rC: d\r\n\r\n", ["400"], .closed),
+    Transcript("bare CR for an empty value", "GET / HTTP/1.1\r\nHost: x\r\nA:\rB: c\r\n\r\n", ["400"], .closed),
+    Transcript("bare CR at the end of the head", "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n\rX", ["400"], .closed),
+    Transcript("NUL in a value", "GET / HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n", ["400"], .closed),
+    Transcript("no colon", "GET / HTTP/1.1\r\nHost: x\r\nbroken\r\n\r\n", ["400"], .closed),
+    Transcript("no Host", "GET / HTTP/1.1\r\nA: b\r\n\r\n", ["400"], .closed),
+    Transcript("no field", "GET / HTTP/1.1\r\n\r\n", ["400"], .closed),
+    Transcript("lines that end with LF only", "GET / HTTP/1.1\nHost: x\n\n", ["400"], .closed),
+    Transcript("a request line that ends with LF only", "GET / HTTP/1.1\nHost: x\r\n\r\n", ["400"], .closed),
+    Transcript("a field that ends with LF only", "GET / HTTP/1.1\r\nHost: x\nA: b\r\n\r\n", ["400"], .closed),
+    Transcript("an empty field that ends with LF only", "GET / HTTP/1.1\r\nHost: x\r\nA:\n\r\n", ["400"], .closed),
+    Transcript("a head that ends with LF only", "GET / HTTP/1.1\r\nHost: x\r\n\n", ["400"], .closed),
+    Transcript("LF only in HTTP/1.0", "GET / HTTP/1.0\n\n", ["400"], .closed),
+    Transcript("a user in an absolute target", "GET http://u@x/ HTTP/1.1\r\nHost: x\r\n\r\n", ["400"], .closed),
+    Transcript("another scheme in the target", "GET ftp://x/ HTTP/1.1\r\nHost: x\r\n\r\n", ["400"], .closed),
     Transcript("two hosts", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", ["400"], .closed),
     Transcript(
-      "two lengths", "POST / HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nhi", ["400"], .closed),
-    Transcript("list of lengths", "POST / HTTP/1.1\r\nContent-Length: 2, 2\r\n\r\nhi", ["400"], .closed),
-    Transcript("signed length", "POST / HTTP/1.1\r\nContent-Length: +2\r\n\r\nhi", ["400"], .closed),
-    Transcript("negative length", "POST / HTTP/1.1\r\nContent-Length: -2\r\n\r\nhi", ["400"], .closed),
-    Transcript("empty length", "POST / HTTP/1.1\r\nContent-Length:\r\n\r\nhi", ["400"], .closed),
+      "two lengths", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nhi", ["400"],
+      .closed),
+    Transcript("list of lengths", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2, 2\r\n\r\nhi", ["400"], .closed),
+    Transcript("signed length", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: +2\r\n\r\nhi", ["400"], .closed),
+    Transcript("negative length", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -2\r\n\r\nhi", ["400"], .closed),
+    Transcript("empty length", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n\r\nhi", ["400"], .closed),
     Transcript(
-      "length that overflows", "POST / HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n", ["400"], .closed),
+      "length that overflows", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n", ["400"],
+      .closed),
     Transcript(
-      "length and chunked", "POST / HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+      "length and chunked",
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
       ["400"], .closed),
     Transcript(
-      "chunked and length", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n0\r\n\r\n",
+      "chunked and length",
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n0\r\n\r\n",
       ["400"], .closed),
-    Transcript("other transfer coding", "POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", ["501"], .closed),
     Transcript(
-      "stacked transfer codings", "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", ["501"], .closed),
-    Transcript("misspelled chunked", "POST / HTTP/1.1\r\nTransfer-Encoding: xchunked\r\n\r\n", ["501"], .closed),
+      "other transfer coding", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", ["501"], .closed),
     Transcript(
-      "chunked twice", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+      "stacked transfer codings", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", ["501"],
+      .closed),
+    Transcript(
+      "misspelled chunked", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n", ["501"], .closed),
+    Transcript(
+      "chunked twice", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
       ["400"], .closed),
     Transcript("chunked in HTTP/1.0", "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", ["400"], .closed),
-    Transcript("other expectation", "GET / HTTP/1.1\r\nExpect: tea\r\n\r\n", ["417"], .closed),
-    Transcript("other content coding", "POST / HTTP/1.1\r\nContent-Encoding: br\r\n\r\n", ["415"], .closed),
+    Transcript("other expectation", "GET / HTTP/1.1\r\nHost: x\r\nExpect: tea\r\n\r\n", ["417"], .closed),
+    Transcript("other content coding", "POST / HTTP/1.1\r\nHost: x\r\nContent-Encoding: br\r\n\r\n", ["415"], .closed),
     Transcript(
-      "body that is not gzip", "POST / HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nhi",
+      "body that is not gzip", "POST / HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nhi",
       ["400"], .closed),
     Transcript(
-      "target too long", "GET /" + String(repeating: "a", count: 600) + " HTTP/1.1\r\n\r\n", ["414"], .closed),
+      "target too long", "GET /" + String(repeating: "a", count: 600) + " HTTP/1.1\r\nHost: x\r\n\r\n", ["414"], .closed
+    ),
     Transcript(
       "target too long and incomplete", "GET /" + String(repeating: "a", count: 600), ["414"], .closed),
     Transcript(
-      "head too large", "GET / HTTP/1.1\r\nA: " + String(repeating: "a", count: 1100) + "\r\n\r\n", ["431"], .closed),
-    Transcript(
-      "head too large and incomplete", "GET / HTTP/1.1\r\nA: " + String(repeating: "a", count: 1100), ["431"],
+      "head too large", "GET / HTTP/1.1\r\nHost: x\r\nA: " + String(repeating: "a", count: 1100) + "\r\n\r\n", ["431"],
       .closed),
     Transcript(
-      "too many fields", "GET / HTTP/1.1\r\n" + String(repeating: "A: b\r\n", count: 41) + "\r\n", ["431"], .closed),
-    Transcript("body too large", "POST / HTTP/1.1\r\nContent-Length: 2001\r\n\r\n", ["413"], .closed),
+      "head too large and incomplete", "GET / HTTP/1.1\r\nHost: x\r\nA: " + String(repeating: "a", count: 1100),
+      ["431"],
+      .closed),
+    Transcript(
+      "too many fields", "GET / HTTP/1.1\r\nHost: x\r\n" + String(repeating: "A: b\r\n", count: 41) + "\r\n", ["431"],
+      .closed),
+    Transcript("body too large", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2001\r\n\r\n", ["413"], .closed),
     Transcript(
       "body too large, with 100-continue",
-      "POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2001\r\n\r\n", ["413"], .closed),
+      "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2001\r\n\r\n", ["413"], .closed),
     Transcript("chunk too large", chunked("7d1\r\n"), ["413"], .closed),
     Transcript("chunk size that overflows", chunked("ffffffffffffffffff\r\n"), ["413"], .closed),
     Transcript(
@@ -147,11 +177,12 @@ struct Transcript: Sendable, CustomTestStringConvertible {
     Transcript(
       "endless chunk extension", chunked("5;" + String(repeating: "e", count: 5000) + "\r\n"), ["431"], .closed),
     Transcript(
-      "good, then bad", "GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\nA : b\r\n\r\n", ["200 get /1|", "400"], .closed),
+      "good, then bad", "GET /1 HTTP/1.1\r\nHost: x\r\n\r\nGET /2 HTTP/1.1\r\nHost: x\r\nA : b\r\n\r\n",
+      ["200 get /1|", "400"], .closed),
   ]
 
   static func chunked(_ body: String) -> String {
-    "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + body
+    "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body
   }
 
   @Test(arguments: accepted + refused, [Int.max, 1, 7])
@@ -190,7 +221,7 @@ struct Transcript: Sendable, CustomTestStringConvertible {
         client.send("hi")
         #expect(try client.readReply().text == "post /|hi")
       }
-      client.send("GET /again HTTP/1.1\r\n\r\n")
+      client.send("GET /again HTTP/1.1\r\nHost: x\r\n\r\n")
       #expect(try client.readReply().text == "get /again|")
     }
   }

@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -33,4 +34,9 @@ static inline long cuv_cached_pages(int file, unsigned long offset, unsigned lon
   struct { unsigned long long cached, dirty, writeback, evicted, recently_evicted; } found;
   long result = syscall(451 /* cachestat */, file, &range, &found, 0);
   return result == 0 ? (long)found.cached : -1;
+}
+
+// The bytes that were freed but that the process keeps for later allocations, whether or not the system has them back.
+static inline unsigned long cuv_freed_bytes(void) {
+  return mallinfo2().fordblks;
 }

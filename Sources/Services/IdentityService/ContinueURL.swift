@@ -1,5 +1,5 @@
-import DocumentModel
 import Accounts
+import DocumentModel
 
 extension AccountsService {
   /// The domains to which links in emails may lead: `localhost`, that of the page that the links open, and the

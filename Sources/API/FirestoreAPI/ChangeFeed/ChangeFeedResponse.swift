@@ -68,7 +68,7 @@ final class ChangeFeedResponse: BodySource {
     waker.feed = feed
     responder.exchange.onClose { feed.end() }
     responder.exchange.onShutdown { feed.stop() }
-    feed.advance()
+    feed.admit()
   }
 
   /// The target of the producer's wake-ups. It exists before the feed, and ignores wake-ups after the feed has
@@ -82,7 +82,7 @@ final class ChangeFeedResponse: BodySource {
   /// Continues, because an event may be available.
   private func advance() {
     switch state {
-    case .admitting: admit()
+    case .admitting: exchange.loop.atNextTurn { [self] in if state == .admitting { admit() } }
     case .streaming: exchange.resume()
     case .ended: break
     }
@@ -94,7 +94,7 @@ final class ChangeFeedResponse: BodySource {
       if producer.isAdmitted || progress == .finished {
         begin(isWhole: progress == .finished)
       } else if progress == .more {
-        LoopBound(self, to: exchange.loop).later { $0.advance() }
+        advance()
       }
     } catch {
       end()
@@ -112,6 +112,8 @@ final class ChangeFeedResponse: BodySource {
   }
 
   // MARK: - Events
+
+  var heldBytes: Int { early.count }
 
   func nextSlice(into out: inout [UInt8]) -> BodyProgress {
     let sentBytes = out.count

@@ -15,7 +15,7 @@ extension GRPCHandler {
     let cursor = try service.listDocuments(list, in: parent.database, as: call.caller)
     let task = DocumentListTask(cursor, mask: list.mask, in: parent.database, to: ProtobufMessageWriter())
     // The client's deadline may have passed since the last slice.
-    CooperativeTask.run(call.exchange, isOver: { call.hasResponded }, wait: cursor.wait, task.slice) { result in
+    CooperativeTask.runWhole(call.exchange, isOver: { call.hasResponded }, wait: cursor.wait, task.slice) { result in
       call.send { $0.append(contentsOf: try result.get().bytes) }
     }
   }

@@ -25,7 +25,7 @@ struct ProtobufResponseEncoder: ResponseEncoder {
   mutating func take(into out: inout [UInt8]) {
     guard !out.isEmpty else { return swap(&out, &bytes) }
     out.append(contentsOf: bytes)
-    bytes.removeAll(keepingCapacity: true)
+    bytes.removeAll(keepingCapacity: bytes.count <= Exchange.sliceBytes)
   }
 
   func addTrailers(to trailers: inout HeaderWriter) {

@@ -31,7 +31,7 @@ extension RESTHandler {
     var json = JSONWriter(call.style)
     json.beginObject()
     let task = DocumentListTask(cursor, mask: list.mask, in: call.database, to: json)
-    CooperativeTask.run(call.responder.exchange, wait: cursor.wait, task.slice) { [tag] result in
+    CooperativeTask.runWhole(call.responder.exchange, wait: cursor.wait, task.slice) { [tag] result in
       do {
         var json = try result.get()
         json.endObject()

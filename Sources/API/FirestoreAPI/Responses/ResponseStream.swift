@@ -42,11 +42,13 @@ final class ResponseStream<Producer: ResponseProducer, Encoder: ResponseEncoder>
   /// Ends the response with an error in its next slice.
   func stop(_ status: Status) { failure = status }
 
+  var heldBytes: Int { first.count }
+
   func nextSlice(into out: inout [UInt8]) -> BodyProgress {
     do {
       if let failure { throw failure }
       if !first.isEmpty {
-        out.append(contentsOf: first)
+        if out.isEmpty { swap(&out, &first) } else { out.append(contentsOf: first) }
         first = []
         return .more
       }

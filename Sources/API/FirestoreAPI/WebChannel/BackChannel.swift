@@ -50,6 +50,8 @@ final class BackChannel: BodySource {
     responder.exchange.resume()
   }
 
+  var heldBytes: Int { pending.count }
+
   func nextSlice(into out: inout [UInt8]) -> BodyProgress {
     if pending.isEmpty, !isLast, !isAsking {
       isAsking = true

@@ -156,7 +156,7 @@ final class Channel {
     // A poll ends with its first chunk, so collect all available messages for it.
     if isUnfinished, session.isPolling, session.wantsMessage, pullsOfPoll < Self.pullsOfPollMax {
       pullsOfPoll += 1
-      LoopBound(self, to: loop).later { $0.pump() }
+      loop.atNextTurn { self.pump() }
       return settle()
     }
     pullsOfPoll = 0
@@ -164,7 +164,7 @@ final class Channel {
     switch session.takeChunk(at: loop.nowMilliseconds, to: &chunk) {
     case .none:
       // The stream did work but found nothing yet. Let other requests run before it continues.
-      if isUnfinished { LoopBound(self, to: loop).later { $0.pump() } }
+      if isUnfinished { loop.atNextTurn { self.pump() } }
     case .appended:
       isChunkRequested = false
       back.channel.onLoop { [chunk] in $0.send(chunk, isLast: false) }

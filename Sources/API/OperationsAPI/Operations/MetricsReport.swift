@@ -72,6 +72,10 @@ package final class MetricsReport: Sendable {
     text.sample([], counts.accepted)
     text.family("hearth_http_connections_refused_total", .counter, "Connections refused because too many were open.")
     text.sample([], counts.turnedAway)
+    text.family(
+      "hearth_http_connections_shed_total", .counter,
+      "Connections closed because their clients did not read, while too many bytes waited.")
+    text.sample([], counts.shed)
     text.family("hearth_http_connections_open", .gauge, "Connections open now.")
     text.sample([], max(0, counts.accepted - counts.closed))
     text.family("hearth_channels_open", .gauge, "WebChannel channels open now.")

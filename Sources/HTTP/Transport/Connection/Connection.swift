@@ -54,6 +54,10 @@ final class Connection {
   private var lingeredBytes = 0
   private var writeDeadline = Int.max
   private var unsentBytes = 0
+  private var pendingBytes = 0
+  private var sessionBytes = 0
+  /// The bytes that the client has not taken yet.
+  private(set) var held = HeldBytes()
 
   private var stream: UnsafeMutablePointer<uv_stream_t> {
     UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_stream_t.self)
@@ -239,7 +243,10 @@ final class Connection {
         bytes.baseAddress?.assumingMemoryBound(to: CChar.self), UInt32(truncatingIfNeeded: min(count, 1 << 30)))
       return Int(uv_try_write(stream, &buffer, 1))
     }
-    if sent > 0 { server.counters.add(sent, to: server.counters.sentBytes) }
+    if sent > 0 {
+      server.counters.add(sent, to: server.counters.sentBytes)
+      held.taken(sent)
+    }
     if sent == count {
       outputSent()
       if closesWhenSent { linger() }
@@ -292,6 +299,8 @@ final class Connection {
       return
     }
     isWritePending = true
+    pendingBytes = request.buffer.len
+    countHeld()
     unsentBytes = .max
     writeDeadline = server.loop.nowMilliseconds + server.configuration.writeStallSeconds * 1000
   }
@@ -299,6 +308,9 @@ final class Connection {
   private func didWrite(_ status: Int32) {
     isWritePending = false
     writeDeadline = .max
+    held.taken(pendingBytes)
+    pendingBytes = 0
+    countHeld()
     guard state == .open else { return }
     guard status == 0 else {
       close()
@@ -317,11 +329,34 @@ final class Connection {
     if memory.capacity > server.spareOutput.capacity { swap(&memory, &server.spareOutput) }
   }
 
+  // MARK: - Unsent bytes
+
+  /// Counts the bytes that the session holds for the client, besides those passed to this connection.
+  func holds(_ bytes: Int) {
+    guard bytes != sessionBytes else { return }
+    sessionBytes = bytes
+    countHeld()
+  }
+
+  private func countHeld() {
+    guard state == .open else { return }
+    let before = held.count
+    held.update(pendingBytes + sessionBytes, nowMilliseconds: server.loop.nowMilliseconds)
+    server.heldBytes += held.count - before
+  }
+
+  /// The milliseconds that the client would need for what it has not taken, at the pace it had so far.
+  func drainMilliseconds(_ now: Int) -> Int {
+    let sent = isWritePending ? pendingBytes - Int(uv_stream_get_write_queue_size(stream)) : 0
+    return held.drainMilliseconds(now, takenBytes: sent)
+  }
+
   // MARK: - Closing
 
   /// Ends the sending side and gives the client time to close first. Closing with unread input would reset the
   /// connection, and the client could lose the response.
   private func linger() {
+    holds(0)
     state = .lingering
     deadline = server.loop.nowMilliseconds + server.configuration.lingerSeconds * 1000
     session.closed()
@@ -337,6 +372,8 @@ final class Connection {
   func close() {
     guard state != .closed else { return }
     let wasOpen = state == .open
+    server.heldBytes -= held.count
+    held = HeldBytes()
     state = .closed
     deadline = .max
     writeDeadline = .max

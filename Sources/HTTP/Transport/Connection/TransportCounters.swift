@@ -34,6 +34,8 @@ package struct TransportCounts: Sendable {
   package var turnedAway = 0
   /// Connections closed.
   package var closed = 0
+  /// Connections closed because their clients did not take their responses, while too many bytes waited.
+  package var shed = 0
   /// Bytes received from clients, counted encrypted if the connection uses TLS.
   package var receivedBytes = 0
   /// Bytes passed to the kernel for clients, counted encrypted if the connection uses TLS.
@@ -66,6 +68,7 @@ final class LoopCounters: Sendable {
   let accepted = Atomic(0)
   let turnedAway = Atomic(0)
   let closed = Atomic(0)
+  let shed = Atomic(0)
   let receivedBytes = Atomic(0)
   let sentBytes = Atomic(0)
   private let requests = InlineArray<576, Atomic<Int>> { _ in Atomic(0) }
@@ -106,6 +109,7 @@ final class LoopCounters: Sendable {
     counts.accepted += accepted.load(ordering: .relaxed)
     counts.turnedAway += turnedAway.load(ordering: .relaxed)
     counts.closed += closed.load(ordering: .relaxed)
+    counts.shed += shed.load(ordering: .relaxed)
     counts.receivedBytes += receivedBytes.load(ordering: .relaxed)
     counts.sentBytes += sentBytes.load(ordering: .relaxed)
     for index in counts.requests.indices { counts.requests[index] += requests[index].load(ordering: .relaxed) }

@@ -209,10 +209,11 @@ final class HTTP1Parser {
     guard parser.http_major == 1 else {
       throw Refusal(status: 505, message: "only HTTP/1.0 and HTTP/1.1 are supported")
     }
-    guard head.pointee.targetCount > 0 else { throw .malformed }
+    guard head.pointee.targetCount > 0, endsLines(message) else { throw .malformed }
     keepsAlive = http_should_keep_alive(&head.pointee.parser) != 0
     var transferCodings = 0
     var hosts = 0
+    var host = 0
     var hasLength = false
     var end = target.upperBound
     for index in 0..<head.pointee.fieldCount {
@@ -222,7 +223,10 @@ final class HTTP1Parser {
       let name = message + Int(field.nameStart)
       switch field.nameCount {
       case 4:
-        if equalIgnoringCase(name, "host") { hosts += 1 }
+        if equalIgnoringCase(name, "host") {
+          hosts += 1
+          host = index
+        }
       case 6:
         if equalIgnoringCase(name, "expect"), !isHTTP10 { try readExpect(field, message) }
       case 14:
@@ -249,6 +253,9 @@ final class HTTP1Parser {
     // After the last field, only line ends may precede the body. Without fields, the version may too.
     let restBytesMax = head.pointee.fieldCount > 0 ? 4 : " HTTP/1.1\r\n\r\n".utf8.count
     guard bodyStart - end <= restBytesMax, hosts <= 1, transferCodings <= 1 else { throw .malformed }
+    // RFC 9112, section 3.2.
+    guard hosts == 1 || isHTTP10 else { throw Refusal(status: 400, message: "the Host field is missing") }
+    try readAbsoluteTarget(message, host: hosts == 1 ? host : nil)
     if transferCodings == 1 {
       if hasLength || isHTTP10 { throw .malformed }
       framing = .chunked(ChunkedDecoder(bodyBytesMax: head.pointee.limits.bodyBytesMax))
@@ -261,8 +268,45 @@ final class HTTP1Parser {
     if case .none = framing { expectsContinue = false }
   }
 
-  /// Removes blanks from the end of a value. Rejects a blank in a name and a line end before a value, because the
-  /// library accepts both but other servers read them differently.
+  /// Whether CR precedes the LF of the request line and of the empty line. `trim` checks the other lines. The library
+  /// accepts LF alone, which other servers read differently.
+  private func endsLines(_ message: UnsafeRawPointer) -> Bool {
+    func isReturn(_ offset: Int) -> Bool { message.load(fromByteOffset: offset, as: UInt8.self) == 0x0d }
+    var lineFeed = target.upperBound
+    while message.load(fromByteOffset: lineFeed, as: UInt8.self) != 0x0a { lineFeed += 1 }
+    return isReturn(lineFeed - 1) && isReturn(bodyStart - 2)
+  }
+
+  /// Reduces an absolute target to its path. Its authority replaces the value of the Host field (RFC 9112, section
+  /// 3.2.2).
+  private func readAbsoluteTarget(_ message: UnsafeRawPointer, host: Int?) throws(Refusal) {
+    let first = message.load(fromByteOffset: target.lowerBound, as: UInt8.self)
+    if first == UInt8(ascii: "/") || first == UInt8(ascii: "*") || method == .other { return }
+    let whole = UnsafeRawBufferPointer(start: message, count: target.upperBound)
+    let authorityStart: Int
+    if target.count > 7 && equalIgnoringCase(message + target.lowerBound, "http://") {
+      authorityStart = target.lowerBound + 7
+    } else if target.count > 8 && equalIgnoringCase(message + target.lowerBound, "https://") {
+      authorityStart = target.lowerBound + 8
+    } else {
+      throw .malformed
+    }
+    let pathStart = whole[authorityStart...].firstIndex(of: UInt8(ascii: "/")) ?? whole.endIndex
+    let authority = whole[authorityStart..<pathStart]
+    guard !authority.isEmpty, !authority.contains(where: { $0 == 0x40 || $0 == 0x3f || $0 == 0x23 }) else {
+      throw .malformed
+    }
+    if let host {
+      head.pointee.fields[host].valueStart = UInt32(authorityStart)
+      head.pointee.fields[host].valueCount = UInt32(authority.count)
+    }
+    // Without a path, the target is the slash before the authority.
+    head.pointee.targetStart = pathStart < whole.endIndex ? pathStart : authorityStart - 1
+    head.pointee.targetCount = pathStart < whole.endIndex ? whole.endIndex - pathStart : 1
+  }
+
+  /// Checks that CR ends the value, and removes blanks from its end. Rejects a blank in a name and a line end before a
+  /// value, because the library accepts both but other servers read them differently.
   private func trim(_ field: inout HeaderField, in message: UnsafeRawPointer) throws(Refusal) {
     let nameEnd = Int(field.nameStart) + Int(field.nameCount)
     for index in Int(field.nameStart)..<nameEnd where message.load(fromByteOffset: index, as: UInt8.self) == 0x20 {
@@ -270,8 +314,15 @@ final class HTTP1Parser {
     }
     if field.valueCount == 0 {
       field.valueStart = UInt32(nameEnd + 1)
+      var end = nameEnd + 1
+      while message.load(fromByteOffset: end, as: UInt8.self) == 0x20
+        || message.load(fromByteOffset: end, as: UInt8.self) == 0x09
+      { end += 1 }
+      guard message.load(fromByteOffset: end, as: UInt8.self) == 0x0d else { throw .malformed }
       return
     }
+    let end = Int(field.valueStart + field.valueCount)
+    guard message.load(fromByteOffset: end, as: UInt8.self) == 0x0d else { throw .malformed }
     for index in (nameEnd + 1)..<Int(field.valueStart) {
       let byte = message.load(fromByteOffset: index, as: UInt8.self)
       guard byte == 0x20 || byte == 0x09 else { throw .malformed }

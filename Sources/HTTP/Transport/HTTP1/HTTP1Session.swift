@@ -16,6 +16,8 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
   /// Whether the current request is the connection's last one.
   private var isEnding = false
   private var isProcessing = false
+  /// Whether the session waits for its turn on the loop, because the others need time too.
+  private var awaitsTurn = false
   private var saidContinue = false
   private var timed = Timed.nothing
 
@@ -120,16 +122,42 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     isProcessing = true
     while connection.isOpen, !connection.isWritePending {
       if source != nil {
-        guard pull() else { break }
+        guard !isWaiting, hasTurn(server.loop.hasTime, at: server.loop.atNextTurn), pull() else { break }
       } else if bodySink != nil {
         guard passBody() else { break }
       } else {
-        guard !isInFlight, !isEnding, parseNext() else { break }
+        guard !isInFlight, !isEnding, !connection.input.isEmpty,
+          hasTurn(server.loop.hasTimeForRequest || isUrgent, at: server.loop.awaitRequestTurn), parseNext()
+        else { break }
       }
       if connection.outputBytes >= Self.collectedBytesMax { connection.flush() }
     }
     isProcessing = false
     settle()
+  }
+
+  /// Whether the next request, as far as it has arrived, is a health check.
+  private var isUrgent: Bool {
+    guard !connection.input.isEmpty, let bytes = connection.input.bytes else { return false }
+    let line = UnsafeRawBufferPointer(start: bytes, count: connection.input.count)
+    guard line.starts(with: "GET ".utf8) else { return false }
+    let target = line.dropFirst(4)
+    return target.starts(with: server.configuration.urgentTarget)
+      && target.dropFirst(server.configuration.urgentTarget.count).first == 0x20
+  }
+
+  /// Whether the session may proceed. Otherwise it waits for its turn.
+  @inline(__always)
+  private func hasTurn(_ hasTime: Bool, at turn: (@escaping () -> Void) -> Void) -> Bool {
+    if awaitsTurn { return false }
+    if hasTime { return true }
+    awaitsTurn = true
+    turn { [weak self] in
+      guard let self else { return }
+      awaitsTurn = false
+      process()
+    }
+    return false
   }
 
   /// Handles one request of the input. Returns `false` if no complete request has arrived.
@@ -237,6 +265,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
 
   private func handle(_ message: UnsafeMutableRawPointer, body: UnsafeRawBufferPointer) {
     withRequest(message, messageBytes: parser.messageBytes, body: body) { server.handler.handle($0, exchange) }
+    server.loop.countRequest(since: exchange.begunMicroseconds)
     if isInFlight && server.isDraining { exchange.announceShutdown() }
   }
 
@@ -275,13 +304,15 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     }
     connection.flush()
     guard connection.isOpen else { return }
+    connection.holds(source?.heldBytes ?? 0)
     let isPassing = bodySink != nil
-    if connection.isPeerEnded && !connection.isWritePending && (!isInFlight || isWaiting || isPassing && !isBodyPaused)
+    if connection.isPeerEnded && !connection.isWritePending && !awaitsTurn
+      && (!isInFlight || isWaiting || isPassing && !isBodyPaused)
     {
       connection.close()
       return
     }
-    let isBlocked = isInFlight || connection.isWritePending
+    let isBlocked = isInFlight || connection.isWritePending || awaitsTurn
     let isFull = connection.input.count >= server.configuration.pipelinedBytesMax
     if isPassing ? isBodyPaused : isBlocked && isFull {
       connection.stopReading()
@@ -489,7 +520,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
         isWaiting = false
         connection.flush()
         // The source made progress but has no bytes yet. Let other connections run first.
-        if isEmpty && file == nil { break slices }
+        if (isEmpty && file == nil) || !server.loop.hasTime { break slices }
       case .finished:
         isWaiting = false
         self.source = nil

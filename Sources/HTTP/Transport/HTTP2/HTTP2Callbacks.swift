@@ -23,8 +23,13 @@ final class HTTP2Callbacks {
     nghttp2_option_set_max_continuations(options, HTTP2Limits.continuationsMax)
     // `HTTP2FloodGuard` counts resets, including those that the server has to send.
     nghttp2_option_set_stream_reset_rate_limit(options, 1_000_000, 1_000_000)
+    // Without this, nghttp2 skips unknown frames silently.
+    for type in Self.unknownFrames { nghttp2_option_set_user_recv_extension_type(options, type) }
     Self.listen(to: table)
   }
+
+  /// The types of frames that RFC 9113 does not define.
+  private static let unknownFrames: ClosedRange<UInt8> = 10...255
 
   deinit {
     nghttp2_option_del(options)
@@ -35,6 +40,9 @@ final class HTTP2Callbacks {
     nghttp2_session_callbacks_set_on_begin_frame_callback(table) { _, header, owner in
       guard let header, let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return HTTP2Callbacks.failure }
       return HTTP2Callbacks.frameBegins(header.pointee, multiplexer)
+    }
+    nghttp2_session_callbacks_set_unpack_extension_callback(table) { _, _, _, _ in
+      Int32(NGHTTP2_ERR_CANCEL.rawValue)
     }
     nghttp2_session_callbacks_set_on_begin_headers_callback(table) { _, frame, owner in
       guard let frame, let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return HTTP2Callbacks.failure }
@@ -50,7 +58,7 @@ final class HTTP2Callbacks {
       stream.received(
         name: UnsafeRawBufferPointer(start: name, count: nameCount),
         value: UnsafeRawBufferPointer(start: value, count: count))
-      return 0
+      return stream.mayExpand(by: nameCount + count) ? 0 : HTTP2Callbacks.failure
     }
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(table) { session, _, id, bytes, count, owner in
       guard let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return HTTP2Callbacks.failure }
@@ -105,8 +113,7 @@ final class HTTP2Callbacks {
     }
   }
 
-  /// Charges the client for frames without useful content. nghttp2 does not report frames that it skips because
-  /// their type or stream is unknown. They cost no more than their bytes.
+  /// Charges the client for frames without useful content, which includes frames of unknown types.
   private static func frameBegins(_ header: nghttp2_frame_hd, _ multiplexer: HTTP2Multiplexer) -> Int32 {
     let cost: Int
     switch nghttp2_frame_type(UInt32(header.type)) {

@@ -8,6 +8,9 @@ struct HTTP2FloodGuard {
   static let windowCost = 4
   /// The cost of a stream reset by either side.
   static let resetCost = 20
+  /// The bytes of header fields beyond the limit of a request that cost one token. A few bytes of a header block can
+  /// repeat a field of 4 KiB, and each repetition is checked.
+  static let fieldBytesPerToken = 6 * 1024
   /// The tokens returned for a frame of a response.
   static let responseGain = 20
 

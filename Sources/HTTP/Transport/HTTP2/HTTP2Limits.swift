@@ -6,9 +6,12 @@ enum HTTP2Limits {
   static let streamWindowBytes = 256 * 1024
   /// The same for all requests of a connection together.
   static let connectionWindowBytes = 1024 * 1024
-  /// Bytes of complete responses that wait for the client to take them. Above this, the server starts no further
-  /// requests.
+  /// Bytes of responses that wait for the client to take them. Above this, the server starts no further requests of
+  /// the connection and produces no more of the responses that have begun.
   static let unsentBytesMax = 1024 * 1024
+  /// Seconds until the server ends a response of which the client takes no byte, while others of the connection wait
+  /// because of `unsentBytesMax`.
+  static let crowdedStallSeconds = 10
   /// Frames that wait to be sent. Above this, the server stops reading the connection until the client reads.
   static let queuedFramesMax = 2048
   /// Compression state for responses. They repeat few fields, so a small table suffices. The state for requests has

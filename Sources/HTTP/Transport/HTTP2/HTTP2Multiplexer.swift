@@ -11,7 +11,7 @@ final class HTTP2Multiplexer {
   /// Called when the client answers a PING.
   var onPingAnswered: () -> Void = {}
   private(set) var streams: [HTTP2Stream] = []
-  /// The number of unsent bytes of complete responses.
+  /// The bytes of responses that were produced but not sent.
   var unsentBytes = 0
   var guardian: HTTP2FloodGuard
   /// The time of the client's last bytes, on the loop's clock.
@@ -27,8 +27,10 @@ final class HTTP2Multiplexer {
   var outBytesMax = 0
 
   private let raw: OpaquePointer
-  /// Complete requests that wait until the client has taken earlier responses.
+  /// Complete requests that wait until the client has taken earlier responses, or for the time of the loop.
   private var waiting: [HTTP2Stream] = []
+  /// Streams whose responses wait until the client has taken others, in the order of their turns.
+  private var blocked: [HTTP2Stream] = []
   /// The memory of a sent response, for reuse.
   private var spare: [UInt8] = []
   private var isInsideLibrary = false
@@ -78,6 +80,7 @@ final class HTTP2Multiplexer {
   func send(into bytes: inout [UInt8], bytesMax: Int) {
     guard !isClosed else { return }
     beginWaiting()
+    resumeBlocked()
     swap(&bytes, &out)
     outBytesMax = bytesMax
     isInsideLibrary = true
@@ -148,6 +151,7 @@ final class HTTP2Multiplexer {
     guard !isClosed else { return }
     isClosed = true
     waiting = []
+    blocked = []
     let ended = streams
     streams = []
     for stream in ended { stream.close() }
@@ -161,12 +165,17 @@ final class HTTP2Multiplexer {
     streams.append(stream)
     headSinceMilliseconds = server.loop.nowMilliseconds
     nghttp2_session_set_stream_user_data(raw, id, Unmanaged.passUnretained(stream).toOpaque())
+    // By default, nghttp2 would send one response after the other. Incremental ones take turns.
+    var priority = nghttp2_extpri(urgency: UInt32(NGHTTP2_EXTPRI_DEFAULT_URGENCY), inc: 1)
+    nghttp2_session_change_extpri_stream_priority(raw, id, &priority, 1)
   }
 
   /// Removes a finished stream, in constant time.
   func close(_ stream: HTTP2Stream) {
     nghttp2_session_set_stream_user_data(raw, stream.id, nil)
     stream.close()
+    if !waiting.isEmpty { waiting.removeAll { $0 === stream } }
+    if !blocked.isEmpty { blocked.removeAll { $0 === stream } }
     let last = streams.removeLast()
     if last !== stream {
       streams[stream.index] = last
@@ -177,28 +186,64 @@ final class HTTP2Multiplexer {
 
   /// Passes a complete request to the handler, now or after the client has taken enough of its responses.
   func begin(_ stream: HTTP2Stream) {
-    if unsentBytes > HTTP2Limits.unsentBytesMax || !waiting.isEmpty {
+    let mayBegin = waiting.isEmpty && server.loop.hasTimeForRequest || stream.isUrgent
+    if isFull || !mayBegin {
       waiting.append(stream)
     } else {
-      stream.dispatch()
+      dispatch(stream)
     }
   }
 
+  /// Whether the client has yet to take so much that nothing more may be produced for it.
+  var isFull: Bool { unsentBytes > HTTP2Limits.unsentBytesMax }
+
+  /// Whether requests or responses wait, but not for the client.
+  var canProduce: Bool { !isFull && (!waiting.isEmpty || !blocked.isEmpty) }
+
+  /// Whether requests or responses wait until the client takes others.
+  var isCrowded: Bool { isFull && (!waiting.isEmpty || !blocked.isEmpty) }
+
   private func beginWaiting() {
-    guard !waiting.isEmpty else { return }
     var begun = 0
-    while begun < waiting.count, unsentBytes <= HTTP2Limits.unsentBytesMax {
+    while begun < waiting.count, !isFull, begun == 0 || server.loop.hasTime {
       let stream = waiting[begun]
       begun += 1
-      stream.dispatch()
+      dispatch(stream)
     }
-    waiting.removeFirst(min(begun, waiting.count))
+    if begun > 0 { waiting.removeFirst(min(begun, waiting.count)) }
+  }
+
+  private func dispatch(_ stream: HTTP2Stream) {
+    let begun = EventLoop.microseconds()
+    stream.dispatch()
+    server.loop.countRequest(since: begun)
+  }
+
+  /// Keeps a stream from producing more until the client has taken enough of others.
+  func awaitRoom(_ stream: HTTP2Stream) {
+    blocked.append(stream)
+  }
+
+  private func resumeBlocked() {
+    guard !blocked.isEmpty, !isFull else { return }
+    let resumed = blocked
+    blocked = []
+    for stream in resumed { nghttp2_session_resume_data(raw, stream.id) }
   }
 
   /// Resets a stream that makes no progress.
   func reset(_ stream: HTTP2Stream, _ code: nghttp2_error_code) {
     nghttp2_submit_rst_stream(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, code.rawValue)
     stream.close()
+  }
+
+  /// Resets the streams that wait until the client takes a response. Returns whether there were any.
+  func cancelBlocked() -> Bool {
+    let canceled = streams.filter { $0.isBlocked } + waiting + blocked
+    waiting = []
+    blocked = []
+    for stream in canceled where !stream.isClosed { reset(stream, NGHTTP2_CANCEL) }
+    return !canceled.isEmpty
   }
 
   /// After the response is sent, resets the stream if the client still sends the request.

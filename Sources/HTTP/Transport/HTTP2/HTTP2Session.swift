@@ -16,6 +16,8 @@ final class HTTP2Session: ConnectionSession {
   private unowned let connection: Connection
   private var stage = Stage.open
   private var isBusy = false
+  /// Whether the session waits for its turn on the loop, because the others need time too.
+  private var awaitsTurn = false
   private var wasPinged = false
 
   /// - Returns: `nil` if memory is exhausted.
@@ -42,7 +44,7 @@ final class HTTP2Session: ConnectionSession {
       isBusy = false
       connection.input.consume(connection.input.count)
     }
-    advance()
+    advance(hasInput: true)
   }
 
   func outputDrained() {
@@ -84,30 +86,53 @@ final class HTTP2Session: ConnectionSession {
 
   // MARK: - Progress
 
-  /// Sends pending output as far as the socket takes it. Only this method advances the session. Nested calls return
-  /// immediately.
-  private func advance() {
+  /// Sends pending output as far as the socket takes it and the time of the loop allows. Only this method advances the
+  /// session. Nested calls return immediately.
+  ///
+  /// - Parameter hasInput: whether the client has sent something, which is served while there is time for requests.
+  private func advance(hasInput: Bool = false) {
     guard !isBusy else { return }
+    let loop = server.loop
+    guard hasInput ? loop.hasTimeForRequest : loop.hasTime else { return awaitTurn() }
     isBusy = true
     var rounds = 0
-    while connection.isOpen, !connection.isWritePending, rounds < Self.roundsPerTurn {
+    var isAllSent = false
+    while connection.isOpen, !connection.isWritePending, rounds < Self.roundsPerTurn, rounds == 0 || loop.hasTime {
       rounds += 1
       var out = connection.takeOutput()
       multiplexer.send(into: &out, bytesMax: Self.collectedBytesMax)
       connection.returnOutput(out)
-      if connection.outputBytes == 0 { break }
+      isAllSent = connection.outputBytes == 0
+      if isAllSent { break }
       connection.flush()
     }
     isBusy = false
-    if rounds == Self.roundsPerTurn, connection.isOpen, multiplexer.wantsToSend {
-      server.loop.atNextTurn { [weak self] in self?.advance() }
+    if connection.isOpen, !connection.isWritePending,
+      multiplexer.canProduce || (!isAllSent && multiplexer.wantsToSend)
+    {
+      awaitTurn()
     }
     settle()
+  }
+
+  /// Continues after other connections had their turn.
+  private func awaitTurn() {
+    guard !awaitsTurn else { return }
+    awaitsTurn = true
+    server.loop.atNextTurn { [weak self] in
+      guard let self else { return }
+      awaitsTurn = false
+      advance()
+    }
   }
 
   /// Adjusts reading, the deadline and the socket to the session's state.
   private func settle() {
     guard connection.isOpen else { return }
+    if connection.isPeerEnded && !connection.isWritePending && !awaitsTurn && !multiplexer.wantsToSend {
+      // The client can no longer open the windows for which these wait.
+      if multiplexer.cancelBlocked() { awaitTurn() }
+    }
     let isDone = connection.isPeerEnded || isRefusing ? multiplexer.streams.isEmpty : false
     if !multiplexer.isAlive || (isDone && !multiplexer.wantsToSend) { return connection.finish() }
     if connection.isWritePending && multiplexer.queuedFrames > HTTP2Limits.queuedFramesMax {
@@ -116,6 +141,7 @@ final class HTTP2Session: ConnectionSession {
       connection.startReading()
     }
     connection.input.releaseIfEmpty(to: server.pool)
+    connection.holds(multiplexer.unsentBytes)
     setDeadline()
   }
 
@@ -159,10 +185,13 @@ final class HTTP2Session: ConnectionSession {
       }
       return false
     }
+    let isCrowded = multiplexer.isCrowded
     for stream in multiplexer.streams where !stream.isClosed {
       let still = now - stream.progressMilliseconds
       if stream.isBlocked {
-        if still >= configuration.streamStallSeconds * 1000 { multiplexer.reset(stream, NGHTTP2_CANCEL) }
+        let isInTheWay = isCrowded && stream.reply.heldBytes > 0
+        let stallSeconds = isInTheWay ? HTTP2Limits.crowdedStallSeconds : configuration.streamStallSeconds
+        if still >= stallSeconds * 1000 { multiplexer.reset(stream, NGHTTP2_CANCEL) }
       } else if case .gathering = stream.phase, still >= configuration.bodySeconds * 1000 {
         stream.refuse(.timedOut)
       }

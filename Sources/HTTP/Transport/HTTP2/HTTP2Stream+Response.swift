@@ -12,12 +12,16 @@ struct HTTP2Response {
   /// Whether nghttp2 asks for no frame until `resume`.
   var isDeferred = false
   var isBegun = false
-  /// Whether the response was produced as a whole. It then counts toward the unsent bytes of the connection.
-  var isWhole = false
+  /// Whether the source may not be asked before the client has taken other responses.
+  var awaitsRoom = false
+  /// The bytes that count toward the unsent bytes of the connection.
+  var countedBytes = 0
   /// The fields after the body.
   var trailers: [UInt8]?
 
   var unsentBytes: Int { pending.count - start }
+  /// All bytes that were produced but not sent.
+  var heldBytes: Int { unsentBytes + (source?.heldBytes ?? 0) }
 }
 
 extension HTTP2Stream {
@@ -28,7 +32,7 @@ extension HTTP2Stream {
 
   /// Whether the response waits for the client: there are bytes to send, or a source to ask.
   var isBlocked: Bool {
-    reply.isBegun && (reply.unsentBytes > 0 || (reply.source != nil && !reply.isDeferred))
+    reply.isBegun && (reply.unsentBytes > 0 || (reply.source != nil && !reply.isDeferred && !reply.awaitsRoom))
   }
 
   // MARK: - Requests of the exchange
@@ -56,6 +60,7 @@ extension HTTP2Stream {
     if let contentLength { server.responseFields.addContentLength(contentLength) }
     if Exchange.hasBody(status) && head.method != .head {
       reply.source = source
+      countUnsent()
       submit(hasBody: true)
     } else {
       exchange.complete()
@@ -110,8 +115,7 @@ extension HTTP2Stream {
     if head.method == .head { made.removeAll(keepingCapacity: true) }
     reply.pending = made
     reply.trailers = trailers
-    reply.isWhole = true
-    multiplexer.unsentBytes += made.count
+    countUnsent()
     submit(hasBody: !made.isEmpty || trailers != nil)
     server.countRequest()
   }
@@ -128,10 +132,15 @@ extension HTTP2Stream {
   func nextFrame(bytesMax: Int, flags: inout UInt32) -> Int {
     // The stream was reset, which nghttp2 does not know yet.
     if isClosed { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
+    if reply.awaitsRoom {
+      reply.awaitsRoom = false
+      progressMilliseconds = server.loop.nowMilliseconds
+    }
     var wasAsked = false
     while reply.unsentBytes == 0, let source = reply.source {
       // The source made progress but has no bytes yet. Let other streams run first.
       if reply.isWaiting || wasAsked { return pause() }
+      if multiplexer.isFull && source.heldBytes == 0 { return awaitRoom() }
       wasAsked = true
       guard pull(from: source) else {
         // nghttp2 resets the stream.
@@ -156,17 +165,17 @@ extension HTTP2Stream {
   func append(_ count: Int, to out: inout [UInt8]) {
     out.append(contentsOf: reply.pending[reply.start..<(reply.start + count)])
     reply.start += count
-    if reply.isWhole { multiplexer.unsentBytes -= count }
+    countUnsent()
     progressMilliseconds = server.loop.nowMilliseconds
     if reply.unsentBytes == 0 { clearPending() }
   }
 
   /// Discards the unsent part of the response.
   func forgetResponse() {
-    if reply.isWhole { multiplexer.unsentBytes -= reply.unsentBytes }
     reply.source = nil
     reply.trailers = nil
     clearPending()
+    countUnsent()
   }
 
   /// Asks the source for a slice. Returns `false` if the source failed.
@@ -179,6 +188,7 @@ extension HTTP2Stream {
     guard !isClosed else { return false }
     reply.pending = slice
     reply.start = 0
+    countUnsent()
     switch progress {
     case .more:
       reply.isWaiting = false
@@ -204,6 +214,19 @@ extension HTTP2Stream {
     // The source has more, but produced no bytes. Ask it again after other streams had a turn.
     if !reply.isWaiting { server.loop.atNextTurn { [exchange] in exchange.resume() } }
     return Int(NGHTTP2_ERR_DEFERRED.rawValue)
+  }
+
+  /// Tells nghttp2 to skip the stream until the client has taken enough of other responses.
+  private func awaitRoom() -> Int {
+    reply.awaitsRoom = true
+    multiplexer.awaitRoom(self)
+    return Int(NGHTTP2_ERR_DEFERRED.rawValue)
+  }
+
+  private func countUnsent() {
+    let bytes = reply.heldBytes
+    multiplexer.unsentBytes += bytes - reply.countedBytes
+    reply.countedBytes = bytes
   }
 
   private func clearPending() {

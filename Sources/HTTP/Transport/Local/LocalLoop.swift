@@ -6,6 +6,8 @@ protocol LoopResources: AnyObject {
   var loop: EventLoop { get }
   /// Buffers for partly received requests.
   var pool: BufferPool { get }
+  /// The line of large responses.
+  var wholeResponses: WholeResponses { get }
   /// The loop's one compressor.
   var compressor: GzipCompressor { get }
   /// The loop's one decompressor.
@@ -30,6 +32,7 @@ final class LocalResources: LoopResources {
   private(set) lazy var compressor = GzipCompressor()
   private(set) lazy var decompressor = GzipDecompressor()
   let counters = LoopCounters()
+  let wholeResponses = WholeResponses()
   var requestLog: RequestLog? { nil }
   var failureLog: (@Sendable (FailedRequest) -> Void)? { nil }
 

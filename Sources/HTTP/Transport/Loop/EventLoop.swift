@@ -25,11 +25,21 @@ package final class EventLoop: @unchecked Sendable {
   private let clock: ManualClock?
   private let name: String
   private var timers: [LoopTimer] = []
-  private var nextTurn: [() -> Void] = []
+  private let turnEnd: UnsafeMutablePointer<uv_check_t>
+  private var waitingRequests = TurnQueue()
+  private var nextTurn = TurnQueue()
+  /// The microseconds that requests of sockets have taken in this turn.
+  private var requestMicroseconds = 0
+  /// The end of the time of the item that has its turn, or `nil` while sockets are served.
+  private var itemEndMicroseconds: Int?
+  /// Whether the loop never runs. Time is not limited then.
+  private var isAdopted = false
   private var isOpen = false
 
   /// Called at every sweep, on the loop's thread. Set it before `start` or on the loop.
   var onSweep: (() -> Void)?
+  /// Called in every turn after the sockets were served, on the loop's thread. Set it like `onSweep`.
+  var onTurnEnd: (() -> Void)?
 
   /// Creates a loop that does not run yet.
   ///
@@ -42,6 +52,7 @@ package final class EventLoop: @unchecked Sendable {
     wakeup = .allocate(capacity: 1)
     sweeper = .allocate(capacity: 1)
     thread = .allocate(capacity: 1)
+    turnEnd = .allocate(capacity: 1)
     let status = uv_loop_init(raw)
     guard status == 0 else { throw .resourceExhausted(what: "an event loop", reason: describe(status)) }
     let asyncStatus = uv_async_init(raw, wakeup) { handle in
@@ -53,7 +64,9 @@ package final class EventLoop: @unchecked Sendable {
     }
     uv_timer_init(raw, sweeper)
     wakeup.pointee.data = Unmanaged.passUnretained(self).toOpaque()
+    uv_check_init(raw, turnEnd)
     sweeper.pointee.data = Unmanaged.passUnretained(self).toOpaque()
+    turnEnd.pointee.data = Unmanaged.passUnretained(self).toOpaque()
     isOpen = true
   }
 
@@ -64,6 +77,7 @@ package final class EventLoop: @unchecked Sendable {
     wakeup.deallocate()
     sweeper.deallocate()
     thread.deallocate()
+    turnEnd.deallocate()
   }
 
   /// Starts the thread. Call once.
@@ -72,6 +86,7 @@ package final class EventLoop: @unchecked Sendable {
   package func start() throws(TransportError) {
     let period = UInt64(EventLoop.sweepMilliseconds)
     uv_timer_start(sweeper, { EventLoop.from($0?.pointee.data)?.sweep() }, period, period)
+    uv_check_start(turnEnd) { EventLoop.from($0?.pointee.data)?.endTurn() }
     // The thread keeps the loop alive until it has ended.
     let retained = Unmanaged.passRetained(self)
     let status = uv_thread_create(thread, { EventLoop.main($0) }, retained.toOpaque())
@@ -91,6 +106,7 @@ package final class EventLoop: @unchecked Sendable {
 
   /// Makes the caller's thread the loop's thread, for a loop that is never started.
   func adoptThread() {
+    isAdopted = true
     threadID.store(UInt(pthread_self()), ordering: .relaxed)
   }
 
@@ -123,10 +139,36 @@ package final class EventLoop: @unchecked Sendable {
     }
   }
 
-  /// Runs `work` after the sockets had their turn. Call on the loop's thread only. Costs no lock.
-  func atNextTurn(_ work: @escaping () -> Void) {
+  /// Runs `work` after the sockets had their turn, and after the work that was added before. All such work together
+  /// has ``LoopTime/waitingMicrosecondsMax`` in each turn; the rest waits for the next turn. Call on the loop's thread
+  /// only. Costs no lock.
+  package func atNextTurn(_ work: @escaping () -> Void) {
     nextTurn.append(work)
     if nextTurn.count == 1 { uv_async_send(wakeup) }
+  }
+
+  /// Does the same for requests that found no time when they arrived. Their time does not depend on other work.
+  func awaitRequestTurn(_ work: @escaping () -> Void) {
+    waitingRequests.append(work)
+    if waitingRequests.count == 1 { uv_async_send(wakeup) }
+  }
+
+  /// Whether another request may begin in this turn.
+  var hasTimeForRequest: Bool {
+    itemEndMicroseconds == nil ? requestMicroseconds < LoopTime.requestsMicrosecondsMax : hasTime
+  }
+
+  /// Counts the time of a request that began at `begunMicroseconds`. Costs a look at the clock.
+  func countRequest(since begunMicroseconds: Int) {
+    guard !isAdopted else { return }
+    requestMicroseconds += Self.microseconds() - begunMicroseconds
+  }
+
+  /// Whether a response or other work may proceed in this turn. Costs a look at the clock.
+  var hasTime: Bool {
+    if isAdopted { return true }
+    let end = itemEndMicroseconds ?? Int(truncatingIfNeeded: uv_now(raw)) * 1000 + LoopTime.responsesMicrosecondsMax
+    return Self.microseconds() < end
   }
 
   /// Runs `work` on the loop and waits for it. Never call it on the loop.
@@ -178,10 +220,30 @@ package final class EventLoop: @unchecked Sendable {
       return work
     }
     for item in work { item() }
-    guard !nextTurn.isEmpty else { return }
-    let local = nextTurn
-    nextTurn = []
-    for item in local { item() }
+  }
+
+  /// Runs the work that waits, as far as the time of the turn allows.
+  private func endTurn() {
+    requestMicroseconds = 0
+    onTurnEnd?()
+    if waitingRequests.isEmpty && nextTurn.isEmpty { return }
+    runWaiting(\.waitingRequests)
+    runWaiting(\.nextTurn)
+    itemEndMicroseconds = nil
+    if !waitingRequests.isEmpty || !nextTurn.isEmpty { uv_async_send(wakeup) }
+  }
+
+  private func runWaiting(_ queue: ReferenceWritableKeyPath<EventLoop, TurnQueue>) {
+    // Work that adds more work must wait for the next turn, so that sockets are served in between.
+    var left = self[keyPath: queue].count
+    var now = Self.microseconds()
+    let end = now + LoopTime.waitingMicrosecondsMax
+    while left > 0, now < end, let item = self[keyPath: queue].popFirst() {
+      itemEndMicroseconds = now + LoopTime.itemMicrosecondsMax
+      item()
+      left -= 1
+      now = Self.microseconds()
+    }
   }
 
   private static func main(_ argument: UnsafeMutableRawPointer?) {
@@ -201,10 +263,13 @@ package final class EventLoop: @unchecked Sendable {
   private func tearDown() {
     isOpen = false
     timers = []
-    nextTurn = []
+    waitingRequests = TurnQueue()
+    nextTurn = TurnQueue()
     onSweep = nil
+    onTurnEnd = nil
     uv_close(UnsafeMutableRawPointer(wakeup).assumingMemoryBound(to: uv_handle_t.self), nil)
     uv_close(UnsafeMutableRawPointer(sweeper).assumingMemoryBound(to: uv_handle_t.self), nil)
+    uv_close(UnsafeMutableRawPointer(turnEnd).assumingMemoryBound(to: uv_handle_t.self), nil)
     uv_run(raw, UV_RUN_DEFAULT)
     let status = uv_loop_close(raw)
     precondition(status == 0, "a handle is still open at the end of its loop")

@@ -19,6 +19,7 @@ final class LoopServer: @unchecked Sendable {
   /// The certificate for TLS connections, or `nil` if connections are plain.
   let credentials: TLSCredentials?
   let responseHead = ResponseHead()
+  let wholeResponses = WholeResponses()
   /// `nil` if memory is exhausted.
   private(set) lazy var http2 = HTTP2Callbacks()
   private(set) lazy var responseFields = HTTP2ResponseFields(responseHead)
@@ -43,6 +44,9 @@ final class LoopServer: @unchecked Sendable {
   /// The buffer that TLS encrypts responses into.
   var sealedOutput: [UInt8] = []
 
+  /// The bytes of responses that the connections of this loop hold for their clients.
+  var heldBytes = 0
+  private let heldBytesMax: Int
   private var connections: [Connection] = []
   private var onDrained: (() -> Void)?
 
@@ -56,10 +60,12 @@ final class LoopServer: @unchecked Sendable {
     self.handler = handler
     self.credentials = credentials
     pool = BufferPool(budget: configuration.bufferedBytesMax / configuration.loops)
+    heldBytesMax = configuration.unsentBytesMax / configuration.loops
     let zeros = UnsafeMutableRawPointer.allocate(byteCount: InputBuffer.paddingBytes, alignment: 8)
     memset(zeros, 0, InputBuffer.paddingBytes)
     padding = UnsafeRawPointer(zeros)
     loop.onSweep = { [unowned self] in sweep() }
+    loop.onTurnEnd = { [unowned self] in shed() }
   }
 
   deinit {
@@ -131,7 +137,20 @@ final class LoopServer: @unchecked Sendable {
     return true
   }
 
+  /// While the connections hold too much, disconnects the client that would take longest to read its responses.
+  private func shed() {
+    guard heldBytes > heldBytesMax else { return }
+    let now = loop.nowMilliseconds
+    var slowest = connections.filter { $0.held.count > 0 }.map { (time: $0.drainMilliseconds(now), connection: $0) }
+    slowest.sort { $0.time < $1.time }
+    while heldBytes > heldBytesMax, let (_, connection) = slowest.popLast() {
+      counters.add(1, to: counters.shed)
+      connection.abort()
+    }
+  }
+
   private func sweep() {
+    FreedMemory.sweep()
     let now = loop.nowMilliseconds
     for connection in connections where connection.needsSweep(now) { connection.sweep(now) }
   }

@@ -17,11 +17,17 @@ package protocol BodySource: AnyObject {
   /// Appends up to about `Exchange.sliceBytes` to `out`. Must not change the bytes already in `out`.
   func nextSlice(into out: inout [UInt8]) -> BodyProgress
 
+  /// Bytes that were produced but not passed to `nextSlice` yet. They count toward the bytes that the connection holds.
+  var heldBytes: Int { get }
+
   /// Adds the fields that follow the body. Called once, after `.finished`, and only over HTTP/2.
   func addTrailers(to trailers: inout HeaderWriter)
 }
 
 extension BodySource {
+  /// Holds no bytes.
+  package var heldBytes: Int { 0 }
+
   /// Adds no trailers.
   package func addTrailers(to trailers: inout HeaderWriter) {}
 }

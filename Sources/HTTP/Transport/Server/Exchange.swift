@@ -59,7 +59,7 @@ package final class Exchange: @unchecked Sendable {
   /// The status to count if the response's own says nothing about success, as in gRPC.
   package var countedStatus: Int?
   private var method = HTTPMethod.other
-  private var begunMicroseconds = 0
+  private(set) var begunMicroseconds = 0
   /// The log record, if this request is to be logged.
   private var record: RequestRecord?
   /// The start of the target, for the failure log. Kept only if failures are logged.
@@ -206,6 +206,19 @@ package final class Exchange: @unchecked Sendable {
   package func release(_ bytes: Int) {
     requireLoop()
     resources.pool.release(bytes)
+  }
+
+  /// Starts the production of a response that is kept in memory until it is complete. The loop produces a few at a
+  /// time; the others wait. `start` runs now or later on the loop. Call ``endWhole()`` once after it, in any case.
+  package func beginWhole(_ start: @escaping () -> Void) {
+    requireLoop()
+    resources.wholeResponses.begin(start)
+  }
+
+  /// Ends what ``beginWhole(_:)`` started.
+  package func endWhole() {
+    requireLoop()
+    if let next = resources.wholeResponses.end() { loop.atNextTurn(next) }
   }
 
   /// Returns the gzip form of `bytes`, or `nil` if that is not smaller. Uses the loop's one compressor.

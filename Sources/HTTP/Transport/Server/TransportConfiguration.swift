@@ -28,12 +28,18 @@ package struct TransportConfiguration: Sendable {
   package var bodyBytesMax = 11 * 1024 * 1024
   /// Bytes of all partly received large requests together. The server responds 503 to a request that would exceed
   /// this.
-  package var bufferedBytesMax = 1024 * 1024 * 1024
+  package var bufferedBytesMax = 256 * 1024 * 1024
+  /// Bytes of all responses together that wait for their clients to take them. Above this, the server disconnects the
+  /// clients that take theirs slowest.
+  package var unsentBytesMax = 128 * 1024 * 1024
   /// Open connections. When full, the server accepts a further connection, responds 503 and closes it.
   package var connectionsMax = 65_536
   /// Bytes of further HTTP/1.1 requests that the server buffers while it handles one. Above this, it stops reading from
   /// the connection.
   package var pipelinedBytesMax = 64 * 1024
+
+  /// The target of health checks. These requests do not wait while a loop has many others to serve.
+  package var urgentTarget = Array("/healthz".utf8)
 
   /// Concurrent requests on one HTTP/2 connection. The server rejects further ones, and clients retry them.
   package var streamsMax = 256
@@ -85,7 +91,7 @@ package struct TransportConfiguration: Sendable {
     let bounds = [
       ("loops", loops), ("backlog", backlog), ("headerBytesMax", headerBytesMax),
       ("headerFieldsMax", headerFieldsMax), ("targetBytesMax", targetBytesMax), ("bodyBytesMax", bodyBytesMax),
-      ("bufferedBytesMax", bufferedBytesMax), ("connectionsMax", connectionsMax),
+      ("bufferedBytesMax", bufferedBytesMax), ("unsentBytesMax", unsentBytesMax), ("connectionsMax", connectionsMax),
       ("pipelinedBytesMax", pipelinedBytesMax), ("streamsMax", streamsMax), ("idleSeconds", idleSeconds),
       ("http2IdleSeconds", http2IdleSeconds), ("pingSeconds", pingSeconds),
       ("pingTimeoutSeconds", pingTimeoutSeconds), ("handshakeSeconds", handshakeSeconds),

@@ -87,6 +87,8 @@ package final class ListDocumentsCursor {
   private static let pageDocumentsMax = 10_000
   /// The maximum size of the stored documents in a page, in bytes, so that the memory of a response is limited.
   private static let pageBytesMax = 8 << 20
+  /// The size of the stored documents in a slice of a page in name order, in bytes.
+  private static let sliceBytes = 256 << 10
 
   /// The incarnation of the database and the version of the last change of the collection; 0 without a collection.
   /// Together they identify one state of the collection's documents.
@@ -107,6 +109,8 @@ package final class ListDocumentsCursor {
   private var last: (key: DocumentKey, fields: [UInt8])?
   /// The position of the last document of the page, once the page is full.
   private var place: [UInt8]?
+  /// The ID of the last document of the slices so far, in name order.
+  private var listed: [UInt8]?
 
   fileprivate init(
     _ access: DatabaseAccess, _ grant: consuming ListingGrant, _ request: ListDocumentsRequest, _ orders: [Order],
@@ -150,7 +154,7 @@ package final class ListDocumentsCursor {
         guard results.isAtEnd || count > limit else { return nil }
         if count <= limit { place = nil }
       case .scan(let collection, let administrator):
-        place = try listByName(collection, administrator, &snapshot, responseBytes, found)
+        guard try listByName(collection, administrator, &snapshot, responseBytes, found) else { return nil }
       }
       try note()
       return place.map { PageToken.encode($0, binding) } ?? []
@@ -196,19 +200,25 @@ package final class ListDocumentsCursor {
     }
   }
 
-  /// Returns the ID after which the next page starts, or `nil` at the end.
+  /// Continues the page, and sets ``place`` to the ID after which the next page starts. Returns `false` if the page is
+  /// not complete.
   private func listByName(
     _ collection: ResourcePath, _ administrator: DatabaseAdministrator?, _ snapshot: inout GuardedSnapshot,
     _ responseBytes: () -> Int, _ found: (FoundDocument) throws -> Void
-  ) throws -> [UInt8]? {
+  ) throws -> Bool {
+    let after = listed ?? after
+    let sliceEnd = bytes + Self.sliceBytes
     var scan = try snapshot.scan(grant, after: after)
     var parents: SubtreeSegments?
     if let administrator { parents = try snapshot.segments(below: collection, after: after, as: administrator) }
     var document = try scan?.next()
     var parent = try parents?.next()
-    var lastID: [UInt8] = []
     while document != nil || parent != nil {
-      if count == limit || max(bytes, responseBytes()) >= Self.pageBytesMax { return lastID }
+      if count == limit || max(bytes, responseBytes()) >= Self.pageBytesMax {
+        place = listed ?? []
+        return true
+      }
+      if bytes >= sliceEnd { return false }
       var id: [UInt8] = []
       if document != nil { scan?.appendID(to: &id) }
       var isMissing = document == nil
@@ -219,7 +229,7 @@ package final class ListDocumentsCursor {
       // In name order, the position depends on no field.
       last = (key, [])
       try found(FoundDocument(key: key, stored: isMissing ? nil : document))
-      lastID = id
+      listed = id
       count += 1
       if parent == id { parent = try parents?.next() }
       if !isMissing {
@@ -227,6 +237,6 @@ package final class ListDocumentsCursor {
         document = try scan?.next()
       }
     }
-    return nil
+    return true
   }
 }
