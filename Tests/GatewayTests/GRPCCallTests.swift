@@ -46,10 +46,8 @@ import WireFormat
       switch String(decoding: request.target, as: UTF8.self) {
       case "/messages", "/silence":
         let producer = Endless(isSilent: request.target.elementsEqual("/silence".utf8)) { over.update { $0 += 1 } }
-        do {
-          guard let database = DatabaseID(project: "p") else { return }
-          try call.send(producer, in: database)
-        } catch { call.fail(error) }
+        guard let database = DatabaseID(project: "p") else { return }
+        call.send(producer, in: database)
       case "/slices":
         let work = Endless(isSilent: true) { over.update { $0 += 1 } }
         CooperativeTask.run(exchange) { withExtendedLifetime(work) { call.hasResponded } }

@@ -93,10 +93,15 @@ final class GRPCCall {
     } catch { fail(error) }
   }
 
-  /// Responds with a sequence of messages, in one piece if it is short.
-  ///
-  /// - Throws: an error that occurs before anything is sent.
-  func send(_ producer: some ResponseProducer, in database: DatabaseID) throws {
+  /// Responds with a sequence of messages, in one piece if it is short, or with an error.
+  func send(_ producer: some ResponseProducer, in database: DatabaseID) {
+    exchange.produce { [self] in
+      guard !hasResponded else { return }
+      do { try produce(producer, in: database) } catch { fail(error) }
+    }
+  }
+
+  private func produce(_ producer: some ResponseProducer, in database: DatabaseID) throws {
     let stream = ResponseStream(
       producer, ProtobufResponseEncoder(compression), database: database, on: exchange)
     if let body = try stream.whole() {
@@ -105,7 +110,7 @@ final class GRPCCall {
         status: 200, headers: { addHead(&$0) }, body: { $0.append(contentsOf: body) },
         trailers: { stream.addTrailers(to: &$0) })
     }
-    guard begin() else { return }
+    guard begin(keepsDeadline: true) else { return }
     stopStream = { [weak stream] in stream?.stop($0) }
     stream.onFailure = { [weak exchange] in exchange?.logFailure(of: $0) }
     stream.onEnd = { [weak self] in self?.forget() }
@@ -142,11 +147,15 @@ final class GRPCCall {
 
   /// Marks the call as answered. Returns whether a response may be sent: only the first one, while the client is
   /// connected.
-  private func begin() -> Bool {
+  ///
+  /// - Parameter keepsDeadline: whether the deadline may still end the response, which is a stream.
+  private func begin(keepsDeadline: Bool = false) -> Bool {
     guard !hasResponded else { return false }
     hasResponded = true
-    timer?.cancel()
-    timer = nil
+    if !keepsDeadline {
+      timer?.cancel()
+      timer = nil
+    }
     return !exchange.isClosed
   }
 

@@ -8,14 +8,14 @@ extension GRPCHandler {
     let database = try Self.database(of: message)
     let batch = try decode(message, BatchGetDocumentsRequest(), in: database, call)
     let cursor = try service.batchGetDocuments(batch, in: database, as: call.caller)
-    try call.send(BatchGetResponseProducer(cursor, mask: batch.mask, in: database), in: database)
+    call.send(BatchGetResponseProducer(cursor, mask: batch.mask, in: database), in: database)
   }
 
   func runQuery(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
     let parent = try Self.parent(of: message)
     let run = try decode(message, RunQueryRequest(below: parent.path), in: parent.database, call)
     let cursor = try service.runQuery(run, in: parent.database, as: call.caller)
-    try call.send(
+    call.send(
       QueryResponseProducer(cursor, mask: run.query.projection, in: parent.database), in: parent.database)
   }
 
@@ -23,7 +23,7 @@ extension GRPCHandler {
     let parent = try Self.parent(of: message)
     let run = try decode(message, RunAggregationQueryRequest(below: parent.path), in: parent.database, call)
     let cursor = try service.runAggregationQuery(run, in: parent.database, as: call.caller)
-    try call.send(AggregationResponseProducer(cursor), in: parent.database)
+    call.send(AggregationResponseProducer(cursor), in: parent.database)
   }
 
   func partitionQuery(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {

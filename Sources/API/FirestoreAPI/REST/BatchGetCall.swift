@@ -10,6 +10,6 @@ extension RESTHandler {
     guard call.target.segmentCount == 0 else { return call.responder.sendText(404, "Not Found\n") }
     let batch = try decode(request, call, BatchGetDocumentsRequest())
     let cursor = try service.batchGetDocuments(batch, in: call.database, as: call.caller)
-    try call.send(BatchGetResponseProducer(cursor, mask: batch.mask, in: call.database))
+    call.send(BatchGetResponseProducer(cursor, mask: batch.mask, in: call.database))
   }
 }

@@ -10,13 +10,13 @@ extension RESTHandler {
     try call.parameters.allowOnly()
     let run = try decode(request, call, RunQueryRequest(below: try call.target.parent()))
     let cursor = try service.runQuery(run, in: call.database, as: call.caller)
-    try call.send(QueryResponseProducer(cursor, mask: run.query.projection, in: call.database))
+    call.send(QueryResponseProducer(cursor, mask: run.query.projection, in: call.database))
   }
 
   func runAggregationQuery(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly()
     let run = try decode(request, call, RunAggregationQueryRequest(below: try call.target.parent()))
-    try call.send(
+    call.send(
       AggregationResponseProducer(try service.runAggregationQuery(run, in: call.database, as: call.caller)))
   }
 

@@ -114,14 +114,15 @@ struct RESTRequest: Sendable {
   /// Responds with an error.
   func fail(_ error: any Error) { responder.sendError(Status(error, database: database)) }
 
-  /// Responds with a sequence of messages, in one piece if it is short.
-  ///
-  /// - Throws: an error that occurs before anything is sent.
-  func send(_ producer: some ResponseProducer) throws {
-    let stream = ResponseStream(producer, JSONResponseEncoder(style), database: database, on: responder.exchange)
-    if let body = try stream.whole() {
-      responder.sendJSON(body)
-    } else {
+  /// Responds with a sequence of messages, in one piece if it is short, or with an error.
+  func send(_ producer: some ResponseProducer) {
+    responder.exchange.produce {
+      let stream = ResponseStream(producer, JSONResponseEncoder(style), database: database, on: responder.exchange)
+      do {
+        if let body = try stream.whole() { return responder.sendJSON(body) }
+      } catch {
+        return responder.sendError(Status(error, database: database), inArray: true)
+      }
       stream.onFailure = { [weak exchange = responder.exchange] in exchange?.logFailure(of: $0) }
       responder.streamJSON(from: stream)
     }

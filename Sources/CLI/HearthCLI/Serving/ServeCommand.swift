@@ -42,7 +42,7 @@ extension Command {
       .value("action-url", "URL", "the page of the app that the links in mails open"),
       .repeated(
         "authorized-domain", "DOMAIN",
-        "let links in mails continue to this domain and its subdomains (default: localhost, that of --action-url)"),
+        "let links in mails continue to this domain, its subdomains, and that of --action-url"),
       .repeated(
         "identity-provider", "SPEC",
         "accept sign-in with google.com=CLIENT,KEYS_FILE, apple.com=… or oidc.NAME=…,ISSUER"),

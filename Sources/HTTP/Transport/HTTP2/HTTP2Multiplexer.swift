@@ -194,6 +194,11 @@ final class HTTP2Multiplexer {
     }
   }
 
+  /// Keeps a request whose response may be long from producing it until the client has taken enough of others.
+  func awaitRoomToBegin(_ stream: HTTP2Stream) {
+    waiting.append(stream)
+  }
+
   /// Whether the client has yet to take so much that nothing more may be produced for it.
   var isFull: Bool { unsentBytes > HTTP2Limits.unsentBytesMax }
 

@@ -37,6 +37,9 @@ final class HTTP2Stream: ResponseSink {
   /// The bytes taken but not granted to the client again, because the body is paused.
   private var withheldBytes = 0
 
+  /// The production of the response, while it waits for the client to take others.
+  private var production: (() -> Void)?
+
   // The state of the response, used in `HTTP2Stream+Response.swift`.
   var reply = HTTP2Response()
 
@@ -139,6 +142,10 @@ final class HTTP2Stream: ResponseSink {
   /// Passes the complete request to the handler.
   func dispatch() {
     guard !isClosed else { return }
+    if let work = production {
+      production = nil
+      return work()
+    }
     let gathered = body.bytes(padding: multiplexer.server.padding)
     if head.coding == .gzip {
       do throws(GzipError) {
@@ -160,6 +167,7 @@ final class HTTP2Stream: ResponseSink {
     guard !isClosed else { return }
     isClosed = true
     phase = .discarding
+    production = nil
     forgetRequest()
     forgetResponse()
     exchange.close()
@@ -202,6 +210,14 @@ final class HTTP2Stream: ResponseSink {
   }
 
   // MARK: - Requests of the exchange
+
+  var hasRoom: Bool { !multiplexer.isFull }
+
+  func whenRoom(_ work: @escaping () -> Void) {
+    if hasRoom { return work() }
+    production = work
+    multiplexer.awaitRoomToBegin(self)
+  }
 
   func pauseBody() {
     isBodyPaused = true

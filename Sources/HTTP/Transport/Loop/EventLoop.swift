@@ -164,6 +164,9 @@ package final class EventLoop: @unchecked Sendable {
     requestMicroseconds += Self.microseconds() - begunMicroseconds
   }
 
+  /// Whether work that may take long can begin at once: nothing waits for its turn, and there is time.
+  var isCalm: Bool { nextTurn.isEmpty && hasTime }
+
   /// Whether a response or other work may proceed in this turn. Costs a look at the clock.
   var hasTime: Bool {
     if isAdopted { return true }

@@ -31,8 +31,19 @@ protocol ResponseSink: AnyObject {
   func stream(
     status: Int, headers: (inout HeaderWriter) -> Void, contentLength: Int?, from source: any BodySource)
   func resume()
+  /// Whether the client takes its responses fast enough for another one.
+  var hasRoom: Bool { get }
+  /// Runs `work` now or when there is room.
+  func whenRoom(_ work: @escaping () -> Void)
   func pauseBody()
   func resumeBody()
+}
+
+extension ResponseSink {
+  /// A sink with one response at a time has room for it.
+  var hasRoom: Bool { true }
+
+  func whenRoom(_ work: @escaping () -> Void) { work() }
 }
 
 /// The response side of one request. Belongs to its loop's thread. From another thread, use `exchange.loop.execute {
@@ -208,11 +219,25 @@ package final class Exchange: @unchecked Sendable {
     resources.pool.release(bytes)
   }
 
+  /// Starts the production of a response that may be long: now, or after other work of the loop had its turn and the
+  /// client has taken earlier responses. So requests that cost little do not wait behind it. Does nothing if the client
+  /// disconnects or the request gets another response first.
+  package func produce(_ work: @escaping () -> Void) {
+    requireLoop()
+    guard state == .awaitingResponse, let sink else { return }
+    if loop.isCalm && sink.hasRoom { return work() }
+    loop.atNextTurn { [self] in
+      guard state == .awaitingResponse else { return }
+      self.sink?.whenRoom { [self] in if state == .awaitingResponse { work() } }
+    }
+  }
+
   /// Starts the production of a response that is kept in memory until it is complete. The loop produces a few at a
   /// time; the others wait. `start` runs now or later on the loop. Call ``endWhole()`` once after it, in any case.
   package func beginWhole(_ start: @escaping () -> Void) {
     requireLoop()
-    resources.wholeResponses.begin(start)
+    if loop.isCalm { return resources.wholeResponses.begin(start) }
+    loop.atNextTurn { [resources] in resources.wholeResponses.begin(start) }
   }
 
   /// Ends what ``beginWhole(_:)`` started.
