@@ -38,6 +38,8 @@ struct Transcript: Sendable, CustomTestStringConvertible {
     Transcript(
       "absolute target with a query", "GET https://x/y?z=http://a HTTP/1.1\r\nHost: x\r\n\r\n",
       ["200 get /y?z=http://a|"], .open),
+    Transcript("blanks as a value", "GET / HTTP/1.1\r\nHost: x\r\nA: \t\r\n\r\n", ["200 get /|"], .open),
+    Transcript("blanks after a value", "GET / HTTP/1.1\r\nHost: x\r\nA: b     \r\n\r\n", ["200 get /|"], .open),
     Transcript("connect", "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", ["200 other x:1|"], .open),
     Transcript("empty length", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", ["200 post /|"], .open),
     Transcript(

@@ -111,6 +111,9 @@ package final class IdentityHandler: API {
   /// Responds with an error, in the form of the Identity Toolkit API.
   package func refuse(_ error: any Error, _ request: borrowing HTTPRequest, _ responder: Responder) {
     if case RouteError.wrongMethod = error { return Self.send(.failure(AccountError(.notFound)), responder) }
+    if let status = error as? Status, status.code == .permissionDenied {
+      return Self.send(.failure(AccountError(.permissionDenied, status.message)), responder)
+    }
     Self.send(.failure(error), responder)
   }
 

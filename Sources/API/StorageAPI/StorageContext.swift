@@ -46,7 +46,9 @@ package struct StorageContext: Sendable {
       switch error {
       case let error as FilesError: StorageErrorResponse(error, api)
       case let error as StorageErrorResponse: error
-      case let error as Status: StorageErrorResponse(status: 401, message: error.message, reason: "authError")
+      case let error as Status:
+        StorageErrorResponse(
+          status: error.code == .permissionDenied ? 403 : 401, message: error.message, reason: "authError")
       default: StorageErrorResponse(status: 404, message: "Not Found", reason: "notFound")
       }
     response.logFault(to: responder.exchange)

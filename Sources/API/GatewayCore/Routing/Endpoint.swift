@@ -71,6 +71,9 @@ private struct BoundRoute<Target: API>: Endpoint {
     guard route.access != .everyone else { return RoutedCall(.unauthenticated, match, responder) }
     let caller = try target.authenticate(request, route.access)
     try route.access.require(caller, target.authenticator)
+    if target.authenticator.isForEmulator, caller.isAdmin || route.isForTools, request.isFromForeignPage {
+      throw Status(.permissionDenied, "A page of another origin cannot administer this emulator.")
+    }
     return RoutedCall(caller, match, responder)
   }
 }

@@ -23,6 +23,9 @@ package struct Route<Target: API>: Sendable {
   let condition: Condition?
   let work: Work
 
+  /// Whether the route is for tools and test suites, which need no credentials on an emulator.
+  var isForTools: Bool { access == .emulator || access == .administratorOrEmulator || kind == .control }
+
   /// Creates a row for requests whose body is read as a whole. `paths` are the spellings of the path; see
   /// ``RoutePattern``.
   package init(

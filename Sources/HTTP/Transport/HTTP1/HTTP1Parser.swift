@@ -217,9 +217,8 @@ final class HTTP1Parser {
     var hasLength = false
     var end = target.upperBound
     for index in 0..<head.pointee.fieldCount {
-      try trim(&head.pointee.fields[index], in: message)
+      end = try trim(&head.pointee.fields[index], in: message)
       let field = head.pointee.fields[index]
-      end = Int(field.valueStart) + Int(field.valueCount)
       let name = message + Int(field.nameStart)
       switch field.nameCount {
       case 4:
@@ -306,8 +305,8 @@ final class HTTP1Parser {
   }
 
   /// Checks that CR ends the value, and removes blanks from its end. Rejects a blank in a name and a line end before a
-  /// value, because the library accepts both but other servers read them differently.
-  private func trim(_ field: inout HeaderField, in message: UnsafeRawPointer) throws(Refusal) {
+  /// value, because the library accepts both but other servers read them differently. Returns the position of the CR.
+  private func trim(_ field: inout HeaderField, in message: UnsafeRawPointer) throws(Refusal) -> Int {
     let nameEnd = Int(field.nameStart) + Int(field.nameCount)
     for index in Int(field.nameStart)..<nameEnd where message.load(fromByteOffset: index, as: UInt8.self) == 0x20 {
       throw .malformed
@@ -319,7 +318,7 @@ final class HTTP1Parser {
         || message.load(fromByteOffset: end, as: UInt8.self) == 0x09
       { end += 1 }
       guard message.load(fromByteOffset: end, as: UInt8.self) == 0x0d else { throw .malformed }
-      return
+      return end
     }
     let end = Int(field.valueStart + field.valueCount)
     guard message.load(fromByteOffset: end, as: UInt8.self) == 0x0d else { throw .malformed }
@@ -332,6 +331,7 @@ final class HTTP1Parser {
       guard last == 0x20 || last == 0x09 else { break }
       field.valueCount -= 1
     }
+    return end
   }
 
   private func readExpect(_ field: HeaderField, _ message: UnsafeRawPointer) throws(Refusal) {
