@@ -18,6 +18,9 @@ struct HostileLoadTests {
   @Test(.timeLimit(.minutes(5)), arguments: Load.allCases)
   func unreadResponsesTakeLimitedMemory(load: Load) async throws {
     let seen = try await onDedicatedThread { try Self.run(load) }
+    print(
+      "hostile load \(load): \(seen.calm) MiB before, \(seen.peak) at most, \(seen.left) after; "
+        + "slowest health check \(Int(seen.slowest * 1000)) ms")
     #expect(seen.peak < Self.mebibytesMax, "the process took \(seen.peak) MiB")
     #expect(seen.left < seen.calm + 64, "the process keeps \(seen.left) MiB, and had \(seen.calm) MiB")
     #expect(seen.slowest < 5, "a health check took \(seen.slowest) seconds")
