@@ -44,29 +44,12 @@ package final class BoundedWorkers: Sendable {
 /// The threads of a pool and their queue. The threads keep this object alive, and the pool closes it.
 private final class Threads: Sendable {
   private struct State {
-    var queue: [BoundedWorkers.Job?] = []
-    /// The index of the next job in `queue`. The jobs before it have been taken.
-    var first = 0
+    var queue = JobQueue<BoundedWorkers.Job>()
     var unfinished = 0
     var count = 0
     /// The threads that wait for `wake`, without those that it has been signaled for.
     var idle = 0
     var isClosed = false
-
-    mutating func takeJob() -> BoundedWorkers.Job? {
-      guard first < queue.count else { return nil }
-      let job = queue[first]
-      queue[first] = nil
-      first += 1
-      if first == queue.count {
-        queue.removeAll(keepingCapacity: first < 1024)
-        first = 0
-      } else if first >= 1024, 2 * first >= queue.count {
-        queue.removeFirst(first)
-        first = 0
-      }
-      return job
-    }
   }
 
   private enum Step {
@@ -163,7 +146,7 @@ private final class Threads: Sendable {
 
   private func next(_ state: inout State, _ hasRun: Bool) -> Step {
     if hasRun { state.unfinished -= 1 }
-    if let job = state.takeJob() { return .run(job) }
+    if let job = state.queue.popFirst() { return .run(job) }
     if state.isClosed { return .end }
     state.idle += 1
     return .wait

@@ -1,8 +1,9 @@
 import Foundation
 
 /// A value that several threads change, and for which a test can wait without asking for it again and again.
+///
+/// `@unchecked Sendable`: the value is read and written with the condition locked.
 package final class Observed<Value: Sendable>: @unchecked Sendable {
-  // `@unchecked`: `stored` is read and written with `condition` locked.
   private let condition = NSCondition()
   private var stored: Value
 

@@ -72,7 +72,8 @@ private struct BoundRoute<Target: API>: Endpoint {
     let caller = try target.authenticate(request, route.access)
     try route.access.require(caller, target.authenticator)
     if target.authenticator.isForEmulator, caller.isAdmin || route.isForTools, request.isFromForeignPage {
-      throw Status(.permissionDenied, "A page of another origin cannot administer this emulator.")
+      throw Status(
+        .permissionDenied, "A page of another origin cannot administer this emulator. Open the page on localhost.")
     }
     return RoutedCall(caller, match, responder)
   }

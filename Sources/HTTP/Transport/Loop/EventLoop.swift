@@ -1,3 +1,4 @@
+import Basics
 import CUV
 import Glibc
 import Synchronization
@@ -26,8 +27,8 @@ package final class EventLoop: @unchecked Sendable {
   private let name: String
   private var timers: [LoopTimer] = []
   private let turnEnd: UnsafeMutablePointer<uv_check_t>
-  private var waitingRequests = TurnQueue()
-  private var nextTurn = TurnQueue()
+  private var waitingRequests = JobQueue<() -> Void>()
+  private var nextTurn = JobQueue<() -> Void>()
   /// The microseconds that requests of sockets have taken in this turn.
   private var requestMicroseconds = 0
   /// The end of the time of the item that has its turn, or `nil` while sockets are served.
@@ -236,7 +237,7 @@ package final class EventLoop: @unchecked Sendable {
     if !waitingRequests.isEmpty || !nextTurn.isEmpty { uv_async_send(wakeup) }
   }
 
-  private func runWaiting(_ queue: ReferenceWritableKeyPath<EventLoop, TurnQueue>) {
+  private func runWaiting(_ queue: ReferenceWritableKeyPath<EventLoop, JobQueue<() -> Void>>) {
     // Work that adds more work must wait for the next turn, so that sockets are served in between.
     var left = self[keyPath: queue].count
     var now = Self.microseconds()
@@ -266,8 +267,8 @@ package final class EventLoop: @unchecked Sendable {
   private func tearDown() {
     isOpen = false
     timers = []
-    waitingRequests = TurnQueue()
-    nextTurn = TurnQueue()
+    waitingRequests = JobQueue()
+    nextTurn = JobQueue()
     onSweep = nil
     onTurnEnd = nil
     uv_close(UnsafeMutableRawPointer(wakeup).assumingMemoryBound(to: uv_handle_t.self), nil)

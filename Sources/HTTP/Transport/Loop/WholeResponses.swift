@@ -1,3 +1,5 @@
+import Basics
+
 /// The line of the large responses of a loop that are kept in memory until they are complete. A few are produced at a
 /// time.
 final class WholeResponses {
@@ -5,7 +7,7 @@ final class WholeResponses {
   private static let runningMax = 4
 
   private var running = 0
-  private var waiting = TurnQueue()
+  private var waiting = JobQueue<() -> Void>()
 
   /// Runs `start` now if there is room, otherwise after others have ended.
   func begin(_ start: @escaping () -> Void) {

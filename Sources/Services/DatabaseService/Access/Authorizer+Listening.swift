@@ -11,22 +11,9 @@ extension Authorizer {
     _ key: DocumentKey, _ fields: UnsafeRawBufferPointer?, in database: DocumentDatabase,
     _ snapshot: any KeyValueSnapshot
   ) throws -> AuthorizationDependencies {
-    let evaluation = evaluations.take()
-    defer { evaluations.give(evaluation) }
-    evaluation.begin(snapshot)
-    let decision = BorrowedRulesRequest.with(
-      .get, key.path, database: database.id.database, auth: auth, time: database.now
-    ) { request in
-      var request = request
-      request.resource = fields
-      return evaluation.decision(on: request, by: self)
+    try dependencies(snapshot) { evaluation in
+      try evaluation.requireGet(key, fields, by: self, in: database, isInTransaction: false)
     }
-    guard !decision.isAllowed else {
-      return AuthorizationDependencies(documents: evaluation.seen, usesTime: decision.usesTime)
-    }
-    var request = RulesRequest(.get, key.path, database: database.id.database, auth: auth, time: database.now)
-    request.resource = fields.map { EncodedFields(canonical: Array($0)) }
-    throw Status(.permissionDenied, evaluation.denialText(of: request, by: self))
   }
 
   /// Authorizes a listener to follow a query, by proof.
@@ -34,17 +21,19 @@ extension Authorizer {
   func authorizeList(
     _ query: Query, in database: DocumentDatabase, _ snapshot: any KeyValueSnapshot
   ) throws -> AuthorizationDependencies {
-    var path = query.parent
-    if let id = query.collectionID, !query.includesDescendants { path = path.appending(id) }
-    var request = RulesRequest(.list, path, database: database.id.database, auth: auth, time: database.now)
-    request.query = query
+    try dependencies(snapshot) { evaluation in
+      try evaluation.requireList(query, by: self, in: database, isInTransaction: false)
+    }
+  }
+
+  /// Returns the state on which a decision of the rules depends.
+  private func dependencies(
+    _ snapshot: any KeyValueSnapshot, _ require: (RulesEvaluation) throws -> Decision
+  ) throws -> AuthorizationDependencies {
     let evaluation = evaluations.take()
     defer { evaluations.give(evaluation) }
     evaluation.begin(snapshot)
-    let decision = evaluation.decision(on: request, by: self)
-    guard !decision.isAllowed else {
-      return AuthorizationDependencies(documents: evaluation.seen, usesTime: decision.usesTime)
-    }
-    throw Status(.permissionDenied, evaluation.denialText(of: request, by: self))
+    let decision = try require(evaluation)
+    return AuthorizationDependencies(documents: evaluation.seen, usesTime: decision.usesTime)
   }
 }

@@ -16,40 +16,45 @@ struct Authorizer: Sendable {
 }
 
 extension RulesEvaluation {
-  /// Authorizes a get of one document, which may not exist. Cost: no allocation for rules without lookups.
+  /// Authorizes a get of one document by its fields, `nil` if it does not exist. Returns the decision. Cost: no
+  /// allocation for rules without lookups.
   /// - Throws: `PERMISSION_DENIED` if the rules deny it.
+  @discardableResult
   func requireGet(
-    _ key: DocumentKey, _ document: StoredDocument?, by authorizer: Authorizer, in database: DocumentDatabase,
+    _ key: DocumentKey, _ fields: UnsafeRawBufferPointer?, by authorizer: Authorizer, in database: DocumentDatabase,
     isInTransaction: Bool
-  ) throws {
-    let isAllowed = BorrowedRulesRequest.with(
+  ) throws -> Decision {
+    let decision = BorrowedRulesRequest.with(
       .get, key.path, database: database.id.database, auth: authorizer.auth, time: database.now
     ) { request in
       var request = request
-      request.resource = document?.fields
+      request.resource = fields
       request.isInTransaction = isInTransaction
-      return decision(on: request, by: authorizer).isAllowed
+      return self.decision(on: request, by: authorizer)
     }
-    guard !isAllowed else { return }
+    guard !decision.isAllowed else { return decision }
     var request = RulesRequest(
       .get, key.path, database: database.id.database, auth: authorizer.auth, time: database.now)
-    request.resource = document.map { EncodedFields(canonical: Array($0.fields)) }
+    request.resource = fields.map { EncodedFields(canonical: Array($0)) }
     request.isInTransaction = isInTransaction
     throw Status(.permissionDenied, denialText(of: request, by: authorizer))
   }
 
-  /// Authorizes a query by proving from its filter that every possible result is allowed.
+  /// Authorizes a query by proving from its filter that every possible result is allowed. Returns the decision.
   /// - Throws: `PERMISSION_DENIED` if the rules deny it.
+  @discardableResult
   func requireList(
     _ query: Query, by authorizer: Authorizer, in database: DocumentDatabase, isInTransaction: Bool
-  ) throws {
+  ) throws -> Decision {
     var path = query.parent
     if let id = query.collectionID, !query.includesDescendants { path = path.appending(id) }
     var request = RulesRequest(
       .list, path, database: database.id.database, auth: authorizer.auth, time: database.now)
     request.query = query
     request.isInTransaction = isInTransaction
-    if let text = denial(of: request, by: authorizer) { throw Status(.permissionDenied, text) }
+    let decision = decision(on: request, by: authorizer)
+    guard !decision.isAllowed else { return decision }
+    throw Status(.permissionDenied, denialText(of: request, by: authorizer))
   }
 
   /// Evaluates a request for one document or a query. Returns the reason for a denial, or `nil` if it is allowed.

@@ -132,7 +132,7 @@ package struct DatabaseAccess: Sendable {
     try authorize(&snapshot) { authorizer, evaluation, snapshot, version in
       let isShown = version == snapshot.readTime.version
       try evaluation.requireGet(
-        key, isShown ? document : snapshot.find(key, at: version), by: authorizer, in: database,
+        key, (isShown ? document : try snapshot.find(key, at: version))?.fields, by: authorizer, in: database,
         isInTransaction: snapshot.readTime.isInTransaction)
     }
     return GetGrant(key: key, document: document)
@@ -145,7 +145,7 @@ package struct DatabaseAccess: Sendable {
     try authorize(&snapshot) { authorizer, evaluation, snapshot, version in
       for key in keys {
         try evaluation.requireGet(
-          key, snapshot.find(key, at: version), by: authorizer, in: database,
+          key, snapshot.find(key, at: version)?.fields, by: authorizer, in: database,
           isInTransaction: snapshot.readTime.isInTransaction)
       }
     }
@@ -165,7 +165,7 @@ package struct DatabaseAccess: Sendable {
       let newest = try snapshot.reader.document(key)
       try require(.newest, by: authorizer, &snapshot) { evaluation, snapshot in
         try evaluation.requireGet(
-          key, newest, by: authorizer, in: database, isInTransaction: snapshot.readTime.isInTransaction)
+          key, newest?.fields, by: authorizer, in: database, isInTransaction: snapshot.readTime.isInTransaction)
       }
     }
     return try snapshot.find(key, at: grant.readTime.timestamp.microseconds)

@@ -33,7 +33,7 @@ final class PastReview {
     defer { authorizer.evaluations.give(evaluation) }
     evaluation.begin(reader.snapshot)
     do {
-      try evaluation.requireGet(key, newest, by: authorizer, in: database, isInTransaction: transaction != nil)
+      try evaluation.requireGet(key, newest?.fields, by: authorizer, in: database, isInTransaction: transaction != nil)
     } catch let denial as Status where denial.code == .permissionDenied {
       if transaction != nil { throw CommitError.aborted(conflicting: nil) }
       guard authorizer.explains else { throw denial }
