@@ -95,7 +95,7 @@ let package = Package(
       ["DocumentStore", "KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "Basics"]),
     library(
       "Watch",
-      ["QueryEngine", "DocumentStore", "KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel"]),
+      ["Basics", "QueryEngine", "DocumentStore", "KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel"]),
     library("Callers", in: "Services", ["RulesEngine"]),
     library(
       "DatabaseService", in: "Services",

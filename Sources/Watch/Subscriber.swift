@@ -1,3 +1,4 @@
+import Basics
 import Synchronization
 
 /// One listener of a hub, with its mailbox: filled on the hub's queue, emptied on the client's thread.
@@ -51,6 +52,8 @@ package final class Subscriber: Sendable {
 
   /// The maximum size of the waiting batches, in bytes. A single batch may be larger.
   static let bytesMax = 1 << 20
+  /// The size of a batch that a mailbox takes even if changes take too much memory, in bytes.
+  static let shareBytes = 64 << 10
   /// The maximum number of waiting events.
   static let eventsMax = 512
 
@@ -99,7 +102,8 @@ package final class Subscriber: Sendable {
     if case .batch(let batch) = event { bytes = batch.bytes }
     return post { mailbox in
       let count = mailbox.events.count
-      if count > 0, mailbox.bytes + bytes > Self.bytesMax || count >= Self.eventsMax {
+      let isFull = mailbox.bytes + bytes > Self.bytesMax || count >= Self.eventsMax
+      if count > 0 && isFull || bytes > Self.shareBytes && WatchedDocument.memory.isExceeded {
         mailbox.lag()
         return false
       }

@@ -1,3 +1,4 @@
+import Basics
 package import DocumentModel
 import DocumentStore
 import Synchronization
@@ -21,6 +22,8 @@ package final class WatchedDocument: Sendable {
   package let createVersion: Int64
   /// The version of the document's last change.
   package let updateVersion: Int64
+  /// The bytes of this document and its encodings that are counted in ``memory``.
+  private let countedBytes: Atomic<Int>
   private let encodings = Mutex<[[UInt8]?]>(Array(repeating: nil, count: Encoding.allCases.count))
 
   package init(_ key: DocumentKey, _ fields: EncodedFields, createVersion: Int64, updateVersion: Int64) {
@@ -28,7 +31,17 @@ package final class WatchedDocument: Sendable {
     self.fields = fields
     self.createVersion = createVersion
     self.updateVersion = updateVersion
+    countedBytes = Atomic(fields.bytes.count)
+    Self.memory.change(by: fields.bytes.count)
   }
+
+  deinit { Self.memory.give(countedBytes.load(ordering: .relaxed)) }
+
+  /// The most bytes of changed documents that wait for all listeners. Above this, a listener that gets a change catches
+  /// up from the change log instead.
+  package static let waitingBytesMax = 32 << 20
+  /// The memory of the documents that exist.
+  static let memory = MemoryShare(bytesMax: waitingBytesMax)
 
   /// Copies a stored document.
   package convenience init(_ key: DocumentKey, _ stored: StoredDocument) {
@@ -59,7 +72,14 @@ package final class WatchedDocument: Sendable {
   package func encoded(_ encoding: Encoding, _ encode: (WatchedDocument) throws -> [UInt8]) rethrows -> [UInt8] {
     if let bytes = encodings.withLock({ $0[encoding.rawValue] }) { return bytes }
     let bytes = try encode(self)
-    encodings.withLock { $0[encoding.rawValue] = bytes }
+    let isFirst = encodings.withLock { encodings in
+      defer { encodings[encoding.rawValue] = bytes }
+      return encodings[encoding.rawValue] == nil
+    }
+    if isFirst {
+      countedBytes.wrappingAdd(bytes.count, ordering: .relaxed)
+      Self.memory.change(by: bytes.count)
+    }
     return bytes
   }
 }

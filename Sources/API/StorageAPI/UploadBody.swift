@@ -35,7 +35,7 @@ final class UploadBody: BodySink {
     var waitingBytesMin = 1 << 20
     /// The limit of all uploads together. Above it every piece is written at once, and the server reads from a
     /// client only after it has written all that the client sent.
-    var heldBytesMax = 256 << 20
+    var heldBytesMax = 32 << 20
     /// The limit of a head while `heldBytesMax` is exceeded. A longer head is rejected: it cannot be written before
     /// it is complete, so pausing the client would not free memory.
     var crowdedHeadBytesMax = 8 << 10

@@ -130,10 +130,16 @@ package final class DocumentDatabase: Sendable {
   /// caller's event loop is not blocked.
   private func submit(_ requests: [CommitRequest], completions: [CommitQueue.Completion]) {
     let bytes = requests.reduce(0) { $0 + $1.bytes }
-    guard bytes > Self.plannedAtOnceBytesMax || requests.contains(where: isCheckLong) else {
-      return planAndSubmit(requests, completions)
+    guard CommitQueue.memory.take(bytes) else { return CommitQueue.refuse(completions) }
+    if bytes > Self.plannedAtOnceBytesMax {
+      LargeCommits.line.run(bytes: bytes, completions) { completions in
+        DispatchQueue.global().async { self.planAndSubmit(requests, completions, areLarge: true) }
+      }
+    } else if requests.contains(where: isCheckLong) {
+      DispatchQueue.global().async { self.planAndSubmit(requests, completions) }
+    } else {
+      planAndSubmit(requests, completions)
     }
-    DispatchQueue.global().async { self.planAndSubmit(requests, completions) }
   }
 
   /// The largest request planned on the caller's thread, in bytes: about ten milliseconds of work.
@@ -149,7 +155,10 @@ package final class DocumentDatabase: Sendable {
     return lastVersion.map { $0 - reads.readVersion > Self.checkedAtOnceMicroseconds } ?? false
   }
 
-  private func planAndSubmit(_ requests: [CommitRequest], _ completions: [CommitQueue.Completion]) {
+  /// Plans requests whose bytes are taken from the memory of unfinished commits.
+  private func planAndSubmit(
+    _ requests: [CommitRequest], _ completions: [CommitQueue.Completion], areLarge: Bool = false
+  ) {
     let arrival = clock.now()
     var members: [CommitWriter.Member] = []
     var waiting: [CommitQueue.Completion] = []
@@ -159,10 +168,11 @@ package final class DocumentDatabase: Sendable {
         members.append(try member(request, arrival: arrival))
         waiting.append(completion)
       } catch {
+        CommitQueue.memory.give(request.bytes)
         completion(.failure(error))
       }
     }
-    if !members.isEmpty { queue.submit(members, completions: waiting) }
+    if !members.isEmpty { queue.submit(members, completions: waiting, areLarge: areLarge) }
   }
 
   /// Returns the time that server timestamps of a commit carry: the millisecond of its arrival, as in production, or

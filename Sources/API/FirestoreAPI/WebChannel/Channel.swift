@@ -20,6 +20,8 @@ final class Channel {
   /// far.
   private var pullsOfPoll = 0
   private static let pullsOfPollMax = 128
+  /// Whether the channel waits for its turn on the loop.
+  private var awaitsTurn = false
   /// Whether the stream was ended.
   private var isStreamOver = false
   private var isOver = false
@@ -151,6 +153,7 @@ final class Channel {
   /// Pulls messages from the stream if the back channel can send some, and sends it a chunk.
   private func pump() {
     guard !isOver, isChunkRequested, let back else { return settle() }
+    guard loop.hasTime else { return awaitTurn() }
     var isUnfinished = false
     if session.wantsMessage { isUnfinished = pull() == .more }
     // A poll ends with its first chunk, so collect all available messages for it.
@@ -174,6 +177,18 @@ final class Channel {
       back.channel.onLoop { [chunk] in $0.send(chunk, isLast: true) }
     }
     settle()
+  }
+
+  /// Continues after other work of the loop had its turn.
+  private func awaitTurn() {
+    settle()
+    guard !awaitsTurn, !isOver else { return }
+    awaitsTurn = true
+    loop.atNextTurn { [weak self] in
+      guard let self else { return }
+      awaitsTurn = false
+      pump()
+    }
   }
 
   private func pull() -> BodyProgress {

@@ -10,7 +10,7 @@ final class ChannelTable: Sendable {
     /// The limit per address, which may be that of a proxy.
     var addressChannelsMax = 20_000
     /// The limit of bytes that all channels together buffer for their clients.
-    var heldBytesMax = 256 << 20
+    var heldBytesMax = 32 << 20
   }
 
   private struct Entry {

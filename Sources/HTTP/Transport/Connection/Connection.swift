@@ -5,6 +5,8 @@ import Glibc
 protocol ConnectionSession: AnyObject {
   /// The total size of the message being received, if known: a hint for the size of the input buffer.
   var expectedBytes: Int? { get }
+  /// Whether no request is running and none is complete except for its body.
+  var isIdle: Bool { get }
   /// New input has arrived.
   func received()
   /// All output was sent, so there is room again.
@@ -46,7 +48,14 @@ final class Connection {
   private(set) var isWritePending = false
 
   private let handle: UnsafeMutablePointer<uv_tcp_t>
+  /// Created with the first bytes of the client, so that a connection without any costs little.
   private var tls: TLSChannel?
+  /// The place of the TLS handshake, while it is under way.
+  var handshake: Handshakes.Place?
+  /// The bytes of the handshake that wait for their turn. The connection does not read meanwhile.
+  private var waitingHandshake: [UInt8] = []
+  /// The most bytes of a handshake read at once. A client's first message has about 2 KiB.
+  private static let handshakeBytes = 4 * 1024
   private var output: [UInt8] = []
   private var state = State.open
   private var isReading = false
@@ -84,11 +93,7 @@ final class Connection {
   func start() {
     let configuration = server.configuration
     var seconds = configuration.idleSeconds
-    if let credentials = server.credentials {
-      tls = TLSChannel(credentials.current)
-      guard tls != nil else { return close() }
-      seconds = configuration.handshakeSeconds
-    }
+    if !isPlain { seconds = configuration.handshakeSeconds }
     deadline = server.loop.nowMilliseconds + seconds * 1000
     if server.isDraining { close() } else { startReading() }
   }
@@ -136,12 +141,17 @@ final class Connection {
   }
 
   private func readSpace() -> UnsafeMutableRawBufferPointer? {
-    if tls != nil { return server.sealedInput }
-    return plainSpace()
+    if isPlain { return plainSpace() }
+    if tls?.isEstablished == true { return server.sealedInput }
+    return UnsafeMutableRawBufferPointer(rebasing: server.sealedInput[..<Self.handshakeBytes])
   }
 
   private func plainSpace() -> UnsafeMutableRawBufferPointer? {
-    input.readSpace(expected: state == .open ? session.expectedBytes : nil, pool: server.pool)
+    let expected = state == .open ? session.expectedBytes : nil
+    if let space = input.readSpace(expected: expected, pool: server.pool) { return space }
+    // Others keep memory with incomplete heads.
+    server.evict { $0 !== self && !$0.input.isEmpty }
+    return input.readSpace(expected: expected, pool: server.pool)
   }
 
   private func didRead(_ count: Int) {
@@ -150,11 +160,12 @@ final class Connection {
     if state == .lingering {
       discard(count)
     } else if count > 0 {
-      if let tls {
-        open(UnsafeRawBufferPointer(rebasing: server.sealedInput[..<count]), tls)
-      } else {
+      if isPlain {
         input.received(count)
         session.received()
+      } else {
+        let sealed = UnsafeRawBufferPointer(rebasing: server.sealedInput[..<count])
+        if let tls, tls.isEstablished { open(sealed, tls) } else { awaitHandshake(sealed) }
       }
     } else if count == Int(UV_EOF.rawValue) {
       stopReading()
@@ -166,6 +177,27 @@ final class Connection {
       close()
     }
     if state != .closed { input.releaseIfEmpty(to: server.pool) }
+  }
+
+  private func awaitHandshake(_ sealed: UnsafeRawBufferPointer) {
+    stopReading()
+    waitingHandshake.append(raw: sealed)
+    server.handshakes.received(self)
+  }
+
+  /// Passes the client's messages to the handshake. The loop calls this when there is time.
+  func continueHandshake() {
+    guard state == .open, let channel = tls ?? server.credentials.flatMap({ TLSChannel($0.current) }) else {
+      return close()
+    }
+    tls = channel
+    let sealed = waitingHandshake
+    waitingHandshake = []
+    sealed.withUnsafeBytes { open($0, channel) }
+    guard state != .closed else { return }
+    input.releaseIfEmpty(to: server.pool)
+    // The session of a protocol has already decided whether to read.
+    if state == .open, session is PrefaceSession { startReading() }
   }
 
   /// Decrypts all of the received bytes, so that the connection keeps less than one TLS record.
@@ -201,6 +233,7 @@ final class Connection {
   }
 
   private func chooseProtocol(_ tls: TLSChannel) {
+    server.handshakes.ended(self)
     deadline = server.loop.nowMilliseconds + server.configuration.idleSeconds * 1000
     if let choseHTTP2 = tls.choseHTTP2 { speak(choseHTTP2 ? .http2 : .http1) }
   }
@@ -258,7 +291,7 @@ final class Connection {
   }
 
   /// Whether bytes go to the socket unencrypted.
-  var isPlain: Bool { tls == nil }
+  var isPlain: Bool { server.credentials == nil }
 
   /// Sends part of a file directly from the page cache to the socket. Use it only on a plain connection whose output
   /// has been sent.
@@ -342,7 +375,7 @@ final class Connection {
     guard state == .open else { return }
     let before = held.count
     held.update(pendingBytes + sessionBytes, nowMilliseconds: server.loop.nowMilliseconds)
-    server.heldBytes += held.count - before
+    server.hold(held.count - before)
   }
 
   /// The milliseconds that the client would need for what it has not taken, at the pace it had so far.
@@ -372,12 +405,14 @@ final class Connection {
   func close() {
     guard state != .closed else { return }
     let wasOpen = state == .open
-    server.heldBytes -= held.count
+    server.hold(-held.count)
     held = HeldBytes()
     state = .closed
     deadline = .max
     writeDeadline = .max
     if wasOpen { session.closed() }
+    if !isPlain { server.handshakes.ended(self) }
+    waitingHandshake = []
     server.remove(self)
     input.release(to: server.pool)
     output = []

@@ -1,3 +1,4 @@
+import Basics
 import Glibc
 
 /// The received bytes that are not consumed yet. Borrows standard-sized memory from the loop's pool only while it
@@ -85,45 +86,62 @@ struct InputBuffer: ~Copyable {
   }
 }
 
-/// The memory for received bytes, shared by the connections of one loop.
+/// The memory for received bytes of the connections of one loop. All loops of a server share its limit.
 final class BufferPool {
   static let bufferBytes = 16 * 1024
-  /// Free buffers kept for reuse. More connections than this rarely hold half a request at the same time.
+  /// Free buffers kept for reuse. More connections than this rarely hold half a request at the same time. As many are
+  /// not charged to the share, so that most requests cost no atomic operation.
   private static let keptMax = 64
+  /// Buffers of the standard size that are charged to the share together.
+  private static let buffersPerCharge = 64
 
+  private let share: MemoryShare
   private var kept: [UnsafeMutableRawPointer] = []
-  private var budget: Int
-  private let wholeBudget: Int
+  /// The buffers in use, and those of them that may be in use without a further charge.
+  private var buffers = 0
+  private var chargedBuffers = keptMax
+  /// The bytes that buffers have beyond their standard size.
+  private var reservedBytes = 0
 
-  /// Whether the whole budget is free.
-  var isWhole: Bool { budget == wholeBudget }
+  /// Whether no bytes are reserved.
+  var isWhole: Bool { reservedBytes == 0 }
 
-  /// - Parameter budget: bytes that all buffers together may have beyond their standard size.
-  init(budget: Int) {
-    self.budget = budget
-    wholeBudget = budget
-  }
+  init(_ share: MemoryShare) { self.share = share }
 
   deinit {
     for buffer in kept { free(buffer) }
   }
 
+  /// Returns a buffer of the standard size, or `nil` if memory is short.
   func take() -> UnsafeMutableRawPointer? {
-    kept.popLast() ?? malloc(Self.bufferBytes)
+    if buffers == chargedBuffers {
+      guard share.take(Self.buffersPerCharge * Self.bufferBytes) else { return nil }
+      chargedBuffers += Self.buffersPerCharge
+    }
+    guard let buffer = kept.popLast() ?? malloc(Self.bufferBytes) else { return nil }
+    buffers += 1
+    return buffer
   }
 
   func reserve(_ bytes: Int) -> Bool {
-    guard bytes <= budget else { return false }
-    budget -= bytes
+    guard share.take(bytes) else { return false }
+    reservedBytes += bytes
     return true
   }
 
   func release(_ bytes: Int) {
-    budget += bytes
+    guard bytes != 0 else { return }
+    reservedBytes -= bytes
+    share.give(bytes)
   }
 
   func give(_ buffer: UnsafeMutableRawPointer, capacity: Int) {
-    budget += capacity - Self.bufferBytes
+    release(capacity - Self.bufferBytes)
+    buffers -= 1
+    if chargedBuffers - buffers >= Self.keptMax + 2 * Self.buffersPerCharge {
+      share.give(Self.buffersPerCharge * Self.bufferBytes)
+      chargedBuffers -= Self.buffersPerCharge
+    }
     if capacity == Self.bufferBytes && kept.count < Self.keptMax {
       kept.append(buffer)
     } else {

@@ -13,6 +13,7 @@ final class PrefaceSession: ConnectionSession {
   }
 
   var expectedBytes: Int? { nil }
+  var isIdle: Bool { true }
 
   func received() {
     guard let bytes = connection.input.bytes, !connection.input.isEmpty else { return }

@@ -1,3 +1,5 @@
+import Basics
+
 /// The fuzzing entry of the HTTP/1 parser. Needs no socket. A broken invariant traps.
 package enum HTTPFuzz {
   private struct Summary: Equatable {
@@ -22,7 +24,7 @@ package enum HTTPFuzz {
     let parser = HTTP1Parser(
       limits: HTTP1Parser.Limits(
         headerBytesMax: 1024, headerFieldsMax: 16, targetBytesMax: 256, bodyBytesMax: 1024))
-    let pool = BufferPool(budget: 16 * 1024 * 1024)
+    let pool = BufferPool(MemoryShare(bytesMax: 16 * 1024 * 1024))
     let decompressor = GzipDecompressor()
     var input = InputBuffer()
     defer { input.release(to: pool) }

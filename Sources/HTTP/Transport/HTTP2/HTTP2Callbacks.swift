@@ -49,8 +49,9 @@ final class HTTP2Callbacks {
       if frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST { multiplexer.open(frame.pointee.hd.stream_id) }
       return 0
     }
-    nghttp2_session_callbacks_set_on_header_callback(table) { session, frame, name, nameCount, value, count, _, _ in
-      guard let frame else { return HTTP2Callbacks.failure }
+    nghttp2_session_callbacks_set_on_header_callback(table) { session, frame, name, nameCount, value, count, _, owner in
+      guard let frame, let multiplexer = HTTP2Callbacks.multiplexer(owner), multiplexer.mayExpand(by: nameCount + count)
+      else { return HTTP2Callbacks.failure }
       // Trailers of requests are ignored.
       guard frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST,
         let stream = HTTP2Callbacks.stream(session, frame.pointee.hd.stream_id)
@@ -58,7 +59,7 @@ final class HTTP2Callbacks {
       stream.received(
         name: UnsafeRawBufferPointer(start: name, count: nameCount),
         value: UnsafeRawBufferPointer(start: value, count: count))
-      return stream.mayExpand(by: nameCount + count) ? 0 : HTTP2Callbacks.failure
+      return 0
     }
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(table) { session, _, id, bytes, count, owner in
       guard let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return HTTP2Callbacks.failure }
@@ -117,7 +118,9 @@ final class HTTP2Callbacks {
   private static func frameBegins(_ header: nghttp2_frame_hd, _ multiplexer: HTTP2Multiplexer) -> Int32 {
     let cost: Int
     switch nghttp2_frame_type(UInt32(header.type)) {
-    case NGHTTP2_HEADERS, NGHTTP2_CONTINUATION: cost = 0
+    case NGHTTP2_HEADERS, NGHTTP2_CONTINUATION:
+      cost = 0
+      multiplexer.headerBlockReceived(header.length, isFirst: header.type == UInt8(NGHTTP2_HEADERS.rawValue))
     case NGHTTP2_DATA: cost = header.length == 0 && header.flags & endStream == 0 ? HTTP2FloodGuard.controlCost : 0
     case NGHTTP2_WINDOW_UPDATE: cost = HTTP2FloodGuard.windowCost
     case NGHTTP2_RST_STREAM: cost = HTTP2FloodGuard.resetCost

@@ -8,9 +8,8 @@ struct HTTP2FloodGuard {
   static let windowCost = 4
   /// The cost of a stream reset by either side.
   static let resetCost = 20
-  /// The bytes of header fields beyond the limit of a request that cost one token. A few bytes of a header block can
-  /// repeat a field of 4 KiB, and each repetition is checked.
-  static let fieldBytesPerToken = 6 * 1024
+  /// The bytes of header fields that cost one token, beyond those of ``HTTP2HeaderBlock/freeBytes``.
+  static let fieldBytesPerToken = 512
   /// The tokens returned for a frame of a response.
   static let responseGain = 20
 
@@ -42,5 +41,31 @@ struct HTTP2FloodGuard {
     let elapsed = min(max(now - countedMilliseconds, 0), 1000 * Self.tokensMax / Self.tokensPerSecond)
     gain(elapsed * Self.tokensPerSecond / 1000)
     countedMilliseconds = now
+  }
+}
+
+/// The expansion of the header block that a connection receives. A byte of a block can repeat a field of 4 KiB, and each
+/// repetition is checked and perhaps copied.
+struct HTTP2HeaderBlock {
+  /// The bytes of fields that are not charged, whatever the length of the block. The fields that a client has stored in
+  /// the compression state, each repeated once, have at most 4,096 bytes.
+  static let freeBytes = 8 * 1024
+
+  private var receivedBytes = 0
+  private var fieldBytes = 0
+  private var chargedBytes = 0
+
+  /// Counts a frame of the block.
+  mutating func received(_ bytes: Int) { receivedBytes += bytes }
+
+  /// Counts a field. Returns the tokens that it costs.
+  mutating func expanded(_ bytes: Int) -> Int {
+    fieldBytes += bytes + 32
+    // Compressed text has at least five eighths of its length.
+    let excess = fieldBytes - Self.freeBytes - 2 * receivedBytes - chargedBytes
+    guard excess >= HTTP2FloodGuard.fieldBytesPerToken else { return 0 }
+    let tokens = excess / HTTP2FloodGuard.fieldBytesPerToken
+    chargedBytes += tokens * HTTP2FloodGuard.fieldBytesPerToken
+    return tokens
   }
 }

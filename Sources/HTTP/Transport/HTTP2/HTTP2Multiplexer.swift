@@ -27,6 +27,7 @@ final class HTTP2Multiplexer {
   var outBytesMax = 0
 
   private let raw: OpaquePointer
+  private var block = HTTP2HeaderBlock()
   /// Complete requests that wait until the client has taken earlier responses, or for the time of the loop.
   private var waiting: [HTTP2Stream] = []
   /// Streams whose responses wait until the client has taken others, in the order of their turns.
@@ -139,6 +140,19 @@ final class HTTP2Multiplexer {
     isBroken = true
     end(NGHTTP2_ENHANCE_YOUR_CALM)
     return false
+  }
+
+  /// Counts a frame that begins or continues a header block.
+  func headerBlockReceived(_ bytes: Int, isFirst: Bool) {
+    if isFirst { block = HTTP2HeaderBlock() }
+    block.received(bytes)
+  }
+
+  /// Charges the client for a field that is much longer than its compressed form. Returns `false` if the connection must
+  /// end.
+  func mayExpand(by bytes: Int) -> Bool {
+    let cost = block.expanded(bytes)
+    return cost == 0 || charge(cost)
   }
 
   /// Sends a PING, to check that the client is still there.

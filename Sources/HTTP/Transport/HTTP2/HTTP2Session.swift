@@ -34,6 +34,7 @@ final class HTTP2Session: ConnectionSession {
   // MARK: - Events of the connection
 
   var expectedBytes: Int? { nil }
+  var isIdle: Bool { multiplexer.streams.isEmpty }
 
   func received() {
     wasPinged = false

@@ -27,8 +27,6 @@ final class HTTP2Stream: ResponseSink {
   private(set) var head = HTTP2RequestHead()
   /// The bytes of the head that are charged to the loop's budget.
   private var headBytesCharged = 0
-  /// The bytes of refused fields that were not charged yet.
-  private var refusedBytes = 0
 
   unowned let multiplexer: HTTP2Multiplexer
   let exchange: Exchange
@@ -69,16 +67,6 @@ final class HTTP2Stream: ResponseSink {
     guard missing > 0 else { return }
     let bytes = max(missing, HTTP2Limits.headBytesFree)
     if multiplexer.server.pool.reserve(bytes) { headBytesCharged += bytes } else { head.refuse(.noMemory) }
-  }
-
-  /// Charges the client for fields of a request that is already refused. Returns `false` if the connection must end.
-  func mayExpand(by bytes: Int) -> Bool {
-    guard head.refusal != nil else { return true }
-    refusedBytes += bytes + 32
-    guard refusedBytes >= HTTP2FloodGuard.fieldBytesPerToken else { return true }
-    let cost = refusedBytes / HTTP2FloodGuard.fieldBytesPerToken
-    refusedBytes %= HTTP2FloodGuard.fieldBytesPerToken
-    return multiplexer.charge(cost)
   }
 
   /// Called when all fields have arrived.

@@ -1,3 +1,4 @@
+import Basics
 import Glibc
 import Synchronization
 
@@ -28,7 +29,7 @@ extension LoopServer: LoopResources {
 /// The shared objects of a loop without sockets. Belongs to the loop's thread.
 final class LocalResources: LoopResources {
   let loop: EventLoop
-  let pool = BufferPool(budget: TransportConfiguration().bufferedBytesMax)
+  let pool = BufferPool(MemoryShare(bytesMax: TransportConfiguration().bufferedBytesMax))
   private(set) lazy var compressor = GzipCompressor()
   private(set) lazy var decompressor = GzipDecompressor()
   let counters = LoopCounters()

@@ -169,7 +169,7 @@ package final class EventLoop: @unchecked Sendable {
   var isCalm: Bool { nextTurn.isEmpty && hasTime }
 
   /// Whether a response or other work may proceed in this turn. Costs a look at the clock.
-  var hasTime: Bool {
+  package var hasTime: Bool {
     if isAdopted { return true }
     let end = itemEndMicroseconds ?? Int(truncatingIfNeeded: uv_now(raw)) * 1000 + LoopTime.responsesMicrosecondsMax
     return Self.microseconds() < end

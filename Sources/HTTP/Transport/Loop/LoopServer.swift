@@ -1,3 +1,4 @@
+import Basics
 import CUV
 import Glibc
 import Synchronization
@@ -44,28 +45,33 @@ final class LoopServer: @unchecked Sendable {
   /// The buffer that TLS encrypts responses into.
   var sealedOutput: [UInt8] = []
 
-  /// The bytes of responses that the connections of this loop hold for their clients.
-  var heldBytes = 0
-  private let heldBytesMax: Int
+  /// The handshakes of the connections of this loop that use TLS.
+  private(set) lazy var handshakes = Handshakes(self)
+
+  /// The bytes of responses that the connections of this loop hold for their clients. ``memory`` has the sum.
+  private var heldBytes = 0
+  private let memory: ServerMemory
+  /// Whether another thread has asked for ``evict(_:)``.
+  let isEvictionDue = Atomic(false)
   private var connections: [Connection] = []
   private var onDrained: (() -> Void)?
 
   init(
     loop: EventLoop, configuration: TransportConfiguration, counters: LoopCounters, credentials: TLSCredentials?,
-    handler: any RequestHandler
+    memory: ServerMemory, handler: any RequestHandler
   ) {
     self.loop = loop
     self.counters = counters
     self.configuration = configuration
     self.handler = handler
     self.credentials = credentials
-    pool = BufferPool(budget: configuration.bufferedBytesMax / configuration.loops)
-    heldBytesMax = configuration.unsentBytesMax / configuration.loops
+    self.memory = memory
+    pool = BufferPool(memory.requests)
     let zeros = UnsafeMutableRawPointer.allocate(byteCount: InputBuffer.paddingBytes, alignment: 8)
     memset(zeros, 0, InputBuffer.paddingBytes)
     padding = UnsafeRawPointer(zeros)
     loop.onSweep = { [unowned self] in sweep() }
-    loop.onTurnEnd = { [unowned self] in shed() }
+    loop.onTurnEnd = { [unowned self] in turnEnded() }
   }
 
   deinit {
@@ -137,13 +143,42 @@ final class LoopServer: @unchecked Sendable {
     return true
   }
 
-  /// While the connections hold too much, disconnects the client that would take longest to read its responses.
+  private func turnEnded() {
+    shed()
+    if credentials != nil { handshakes.turnEnded() }
+  }
+
+  /// Counts bytes of responses that a connection holds, or no longer holds if the number is negative.
+  func hold(_ bytes: Int) {
+    guard bytes != 0 else { return }
+    heldBytes += bytes
+    memory.responses.change(by: bytes)
+  }
+
+  /// Closes connections without a running request, to make room for others: a part of them, those first that would time
+  /// out first. These are the ones that have been idle or incomplete for the longest time.
+  ///
+  /// - Parameter isWanted: whether a connection may be closed.
+  func evict(where isWanted: (Connection) -> Bool = { _ in true }) {
+    isEvictionDue.store(false, ordering: .relaxed)
+    var idle = connections.filter { $0.isOpen && $0.session.isIdle && isWanted($0) }
+    idle.sort { $0.deadline < $1.deadline }
+    for connection in idle.prefix(connections.count / Self.evictedPart + 1) { connection.close() }
+  }
+
+  /// One of how many connections is closed to make room.
+  static let evictedPart = 16
+
+  /// While all loops together hold too much, and this one more than its part, disconnects the client that would take
+  /// longest to read its responses.
   private func shed() {
+    guard memory.responses.isExceeded else { return }
+    let heldBytesMax = memory.responses.bytesMax / configuration.loops
     guard heldBytes > heldBytesMax else { return }
     let now = loop.nowMilliseconds
     var slowest = connections.filter { $0.held.count > 0 }.map { (time: $0.drainMilliseconds(now), connection: $0) }
     slowest.sort { $0.time < $1.time }
-    while heldBytes > heldBytesMax, let (_, connection) = slowest.popLast() {
+    while memory.responses.isExceeded, heldBytes > heldBytesMax, let (_, connection) = slowest.popLast() {
       counters.add(1, to: counters.shed)
       connection.abort()
     }
@@ -152,6 +187,7 @@ final class LoopServer: @unchecked Sendable {
   private func sweep() {
     FreedMemory.sweep()
     let now = loop.nowMilliseconds
+    if credentials != nil { handshakes.sweep(now) }
     for connection in connections where connection.needsSweep(now) { connection.sweep(now) }
   }
 }

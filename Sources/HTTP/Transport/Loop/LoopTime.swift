@@ -8,6 +8,8 @@ enum LoopTime {
   static let requestsMicrosecondsMax = 10_000
   /// The time since the sockets were polled after which responses wait for the end of the turn.
   static let responsesMicrosecondsMax = 5_000
+  /// TLS handshakes of the sockets that are ready, and again as much for those that wait.
+  static let handshakesMicrosecondsMax = 2_000
   /// Requests that wait, and again as much for responses and other work that wait.
   static let waitingMicrosecondsMax = 5_000
   /// One connection's requests or response, when it has its turn. At least one request or one slice is served.

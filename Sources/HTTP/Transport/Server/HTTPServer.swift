@@ -72,7 +72,7 @@ package final class HTTPServer: Sendable {
         close(listening.descriptor)
         throw error
       }
-      let connectionsMax = configuration.connectionsMax
+      let connectionsMax = Self.connectionsMax(configuration)
       let isPlain = credentials == nil
       let acceptor = Acceptor(listening, on: parts[0].loop) { socket in
         Self.deal(socket, to: parts, connectionsMax: connectionsMax, isPlain: isPlain)
@@ -149,12 +149,13 @@ package final class HTTPServer: Sendable {
 
   private func makeParts() throws(TransportError) -> [LoopServer] {
     var parts: [LoopServer] = []
+    let memory = ServerMemory(configuration)
     do throws(TransportError) {
       for index in 0..<configuration.loops {
         let loop = try EventLoop(name: "hearth-loop-\(index)", clock: configuration.clock)
         let part = LoopServer(
           loop: loop, configuration: configuration, counters: counters.loops[index], credentials: credentials,
-          handler: handler)
+          memory: memory, handler: handler)
         try loop.start()
         parts.append(part)
       }
@@ -180,6 +181,7 @@ package final class HTTPServer: Sendable {
     }
     // The acceptor runs on the first loop, so it must use that loop's counters.
     let counters = parts[0].counters
+    if open >= connectionsMax - connectionsMax / LoopServer.evictedPart { makeRoom(parts) }
     guard open < connectionsMax else {
       counters.add(1, to: counters.turnedAway)
       refuse(socket, isPlain: isPlain)
@@ -190,6 +192,24 @@ package final class HTTPServer: Sendable {
     let part = chosen
     let isQueued = part.loop.execute { part.open(socket) }
     if !isQueued { close(socket) }
+  }
+
+  /// Asks each loop to close connections without a running request, unless it was asked already.
+  private static func makeRoom(_ parts: [LoopServer]) {
+    for part in parts where !part.isEvictionDue.exchange(true, ordering: .relaxed) {
+      part.loop.execute { part.evict() }
+    }
+  }
+
+  /// The most open connections: as configured, or as many as the process may open files, except for some that the
+  /// databases and uploads need.
+  private static func connectionsMax(_ configuration: TransportConfiguration) -> Int {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+      return configuration.connectionsMax
+    }
+    let files = Int(clamping: limit.rlim_cur)
+    return min(configuration.connectionsMax, files - min(max(files / 8, 128), files / 2))
   }
 
   /// Responds that the server is full, and closes the socket. A new socket has room for so few bytes.

@@ -26,13 +26,15 @@ package struct TransportConfiguration: Sendable {
   /// Bytes of one request body after decompression. Above this, the server responds 413, for a larger `Content-Length`
   /// before it reads the body. Many requests have smaller limits of their own.
   package var bodyBytesMax = 11 * 1024 * 1024
-  /// Bytes of all partly received large requests together. The server responds 503 to a request that would exceed
-  /// this.
-  package var bufferedBytesMax = 256 * 1024 * 1024
+  /// Bytes of all partly received requests together. If less is free than a request needs, the server closes the
+  /// connections whose request heads have been incomplete for the longest time, and responds 503 to the request.
+  package var bufferedBytesMax = 80 * 1024 * 1024
   /// Bytes of all responses together that wait for their clients to take them. Above this, the server disconnects the
   /// clients that take theirs slowest.
-  package var unsentBytesMax = 128 * 1024 * 1024
-  /// Open connections. When full, the server accepts a further connection, responds 503 and closes it.
+  package var unsentBytesMax = 48 * 1024 * 1024
+  /// Open connections; fewer if the process may not open as many files. Shortly before that, the server closes
+  /// connections without a running request, those first that would time out first. When full, it accepts a further
+  /// connection, responds 503 and closes it.
   package var connectionsMax = 65_536
   /// Bytes of further HTTP/1.1 requests that the server buffers while it handles one. Above this, it stops reading from
   /// the connection.
@@ -55,6 +57,10 @@ package struct TransportConfiguration: Sendable {
   package var pingTimeoutSeconds = 20
   /// Seconds until a TLS handshake must be complete.
   package var handshakeSeconds = 15
+  /// TLS handshakes under way. Each takes about 40 KiB. Further connections wait, and the newest is served first.
+  package var handshakesMax = 1024
+  /// Seconds after which a TLS handshake may be ended because others wait.
+  package var handshakeGraceSeconds = 2
   /// Seconds from its first byte until the head of a request must be complete. After this, the server responds 408.
   package var headerSeconds = 15
   /// Seconds without progress of a body before the server responds 408.
@@ -95,6 +101,7 @@ package struct TransportConfiguration: Sendable {
       ("pipelinedBytesMax", pipelinedBytesMax), ("streamsMax", streamsMax), ("idleSeconds", idleSeconds),
       ("http2IdleSeconds", http2IdleSeconds), ("pingSeconds", pingSeconds),
       ("pingTimeoutSeconds", pingTimeoutSeconds), ("handshakeSeconds", handshakeSeconds),
+      ("handshakesMax", handshakesMax), ("handshakeGraceSeconds", handshakeGraceSeconds),
       ("headerSeconds", headerSeconds), ("bodySeconds", bodySeconds), ("writeStallSeconds", writeStallSeconds),
       ("vanishedSeconds", vanishedSeconds), ("streamStallSeconds", streamStallSeconds),
       ("halfCloseSeconds", halfCloseSeconds),

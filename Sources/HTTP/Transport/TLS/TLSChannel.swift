@@ -16,6 +16,9 @@ final class TLSChannel {
     case failed
   }
 
+  /// The most records with handshake messages on one connection. A handshake needs about five. Later ones renew keys
+  /// or ask to renegotiate, which clients do rarely or never, and each costs computations.
+  private static let handshakeRecordsMax = 64
   /// The memory of a larger response is not kept for reuse.
   private static let spareBytesMax = 64 * 1024
 
@@ -23,6 +26,7 @@ final class TLSChannel {
   private(set) var unsent: [UInt8] = []
   private(set) var isEstablished = false
   private let ssl: OpaquePointer
+  private let handshakeRecords: UnsafeMutablePointer<Int32>
   private var incoming = UnsafeRawBufferPointer(start: nil, count: 0)
   private var isFailed = false
   private var saidEnd = false
@@ -31,14 +35,18 @@ final class TLSChannel {
   init?(_ context: TLSContext) {
     guard let method = Self.method, let ssl = SSL_new(context.raw) else { return nil }
     self.ssl = ssl
+    handshakeRecords = .allocate(capacity: 1)
+    handshakeRecords.initialize(to: 0)
     guard let bio = BIO_new(method) else { return nil }
     SSL_set_bio(ssl, bio, bio)
     SSL_set_accept_state(ssl)
     BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
+    copenssl_count_handshake_records(ssl, handshakeRecords)
   }
 
   deinit {
     SSL_free(ssl)
+    handshakeRecords.deallocate()
   }
 
   /// Whether the client chose HTTP/2, or `nil` if it chose no protocol.
@@ -63,6 +71,10 @@ final class TLSChannel {
     var count = 0
     let outcome = SSL_read_ex(ssl, space.baseAddress, space.count, &count)
     if !isEstablished { isEstablished = SSL_is_init_finished(ssl) == 1 }
+    guard handshakeRecords.pointee <= Self.handshakeRecordsMax else {
+      isFailed = true
+      return .failed
+    }
     if outcome == 1 { return .bytes(count) }
     switch SSL_get_error(ssl, outcome) {
     case SSL_ERROR_WANT_READ: return .wantsMore

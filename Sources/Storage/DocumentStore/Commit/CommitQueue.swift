@@ -1,3 +1,4 @@
+import Basics
 import Dispatch
 import DocumentModel
 import Glibc
@@ -9,10 +10,10 @@ import Synchronization
 /// A commit passes these steps in order:
 ///
 /// 1. Submit: the caller's thread, or a background thread for a large commit, plans the commit against a snapshot
-///    (``CommitPlan``) and calls ``submit(_:completions:)``, which appends it to the queue. If ``waitingBytesMax``
+///    (``CommitPlan``) and calls ``submit(_:completions:)``, which appends it to the queue. If ``unfinishedBytesMax``
 ///    would be exceeded, the commit fails at once.
-/// 2. Group: the writer thread takes up to ``groupMembersMax`` waiting commits and opens one write transaction for
-///    them.
+/// 2. Group: the writer thread takes up to ``groupMembersMax`` waiting commits, of about ``groupBytesMax`` at most, and
+///    opens one write transaction for them.
 /// 3. Validate: for each commit in turn, ``CommitWriter`` checks the transaction's reads for conflicts. It also checks
 ///    that the documents and indexes used by the plan are unchanged; otherwise it plans the commit again inside the
 ///    transaction. A commit that fails here does not affect the others.
@@ -39,12 +40,17 @@ final class CommitQueue: Sendable {
 
   private struct State {
     var waiting: [Waiting] = []
-    var waitingBytes = 0
     var isWriting = false
   }
 
-  /// The most bytes that waiting commits and their plans may take. Commits above it fail at once.
-  static let waitingBytesMax = 256 << 20
+  /// The most bytes that the unfinished commits of all databases and their plans may take. Commits above it fail at
+  /// once. The plans of large commits may exceed it; ``LargeCommits`` limits them.
+  static let unfinishedBytesMax = 80 << 20
+  /// The bytes that unfinished commits take.
+  static let memory = MemoryShare(bytesMax: unfinishedBytesMax)
+  /// The size of a group at which no further commit joins it, in bytes. The engine keeps the pages that a group changes
+  /// in memory until it is written.
+  static let groupBytesMax = 16 << 20
   /// The most commits in one group. A limit lets the first commits of a long queue finish before the last are written.
   static let groupMembersMax = 2048
 
@@ -66,28 +72,33 @@ final class CommitQueue: Sendable {
   }
 
   /// Appends commits to the queue, next to each other. Each succeeds or fails on its own.
-  func submit(_ members: [CommitWriter.Member], completions: [Completion]) {
+  ///
+  /// The caller has taken the bytes of the requests from ``memory``. This function takes those of the plans, even if too
+  /// few are left for the plans of large commits. The queue gives both back.
+  func submit(_ members: [CommitWriter.Member], completions: [Completion], areLarge: Bool = false) {
     let now = Self.microseconds()
     let waiting = zip(members, completions).map { member, completion in
       Waiting(
         member: member, bytes: member.request.bytes + (member.plan?.bytes ?? 0), since: now, completion: completion)
     }
-    let bytes = waiting.reduce(0) { $0 + $1.bytes }
-    enum Decision { case refuse, start, wait }
-    let decision = state.withLock { state -> Decision in
-      guard state.waitingBytes + bytes <= Self.waitingBytesMax else { return .refuse }
+    let planBytes = members.reduce(0) { $0 + ($1.plan?.bytes ?? 0) }
+    if areLarge {
+      Self.memory.change(by: planBytes)
+    } else if !Self.memory.take(planBytes) {
+      Self.memory.give(waiting.reduce(0) { $0 + $1.bytes } - planBytes)
+      return Self.refuse(completions)
+    }
+    let isFirst = state.withLock { state in
       state.waiting.append(contentsOf: waiting)
-      state.waitingBytes += bytes
-      if state.isWriting { return .wait }
-      state.isWriting = true
-      return .start
+      defer { state.isWriting = true }
+      return !state.isWriting
     }
-    switch decision {
-    case .refuse:
-      for completion in completions { completion(.failure(.overloaded(waitingBytesMax: Self.waitingBytesMax))) }
-    case .start: queue.async { self.writeGroup() }
-    case .wait: break
-    }
+    if isFirst { queue.async { self.writeGroup() } }
+  }
+
+  /// Fails commits because too many are unfinished.
+  static func refuse(_ completions: [Completion]) {
+    for completion in completions { completion(.failure(.overloaded(waitingBytesMax: unfinishedBytesMax))) }
   }
 
   /// Runs other work on the writer's thread, such as trimming or clearing, between two groups.
@@ -149,6 +160,7 @@ final class CommitQueue: Sendable {
     counters.count(group: group.count)
     for (waiting, result) in zip(group, results) {
       counters.count(result, writes: waiting.member.request.writes.count, microseconds: now - waiting.since)
+      Self.memory.give(waiting.bytes)
       waiting.completion(result)
     }
     queue.async { self.writeGroup() }
@@ -166,9 +178,14 @@ final class CommitQueue: Sendable {
         state.isWriting = false
         return nil
       }
-      let group = Array(state.waiting.prefix(Self.groupMembersMax))
+      let waiting = state.waiting.prefix(Self.groupMembersMax)
+      var bytes = 0
+      let end = waiting.firstIndex { member in
+        defer { bytes += member.bytes }
+        return bytes >= Self.groupBytesMax
+      }
+      let group = Array(waiting[..<(end ?? waiting.endIndex)])
       state.waiting.removeFirst(group.count)
-      state.waitingBytes -= group.reduce(0) { $0 + $1.bytes }
       return group
     }
   }

@@ -1,0 +1,34 @@
+import Synchronization
+
+/// A limited part of the memory of the process that many clients use together, in bytes.
+///
+/// It only counts. Its users take bytes before they allocate memory, and give them back after they have freed it. Any
+/// thread may call it. Each call costs one atomic operation.
+package final class MemoryShare: Sendable {
+  /// The most bytes that ``take(_:)`` lets its users have.
+  package let bytesMax: Int
+  private let used = Atomic<Int>(0)
+
+  /// Creates a share of which nothing is used.
+  package init(bytesMax: Int) { self.bytesMax = bytesMax }
+
+  /// Takes bytes, or returns `false` if too few are left.
+  package func take(_ bytes: Int) -> Bool {
+    if used.add(bytes, ordering: .relaxed).newValue <= bytesMax { return true }
+    used.subtract(bytes, ordering: .relaxed)
+    return false
+  }
+
+  /// Takes bytes even if too few are left, or gives them back if the number is negative. The caller frees memory soon
+  /// if the share is then exceeded.
+  package func change(by bytes: Int) { used.wrappingAdd(bytes, ordering: .relaxed) }
+
+  /// Gives bytes back.
+  package func give(_ bytes: Int) { used.wrappingSubtract(bytes, ordering: .relaxed) }
+
+  /// Whether more is used than permitted.
+  package var isExceeded: Bool { used.load(ordering: .relaxed) > bytesMax }
+
+  /// The bytes in use.
+  package var usedBytes: Int { used.load(ordering: .relaxed) }
+}
