@@ -1,0 +1,137 @@
+import Foundation
+import Glibc
+import Testing
+import TestSupport
+
+/// Clients of all protocols at the same time see transactions that run one after the other, in an order that agrees with
+/// real time and with the times in the responses.
+///
+/// `HISTORY_SEED` determines what the clients do, `HISTORY_SECONDS` how long (4 seconds by default), and
+/// `HISTORY_KILLS` how often the server is killed (3 by default).
+@Suite(.serialized) struct SerializabilityTests {
+  private static let environment = ProcessInfo.processInfo.environment
+  private static let seconds = environment["HISTORY_SECONDS"].flatMap { Double($0) } ?? 4
+  private static let kills = environment["HISTORY_KILLS"].flatMap { Int($0) } ?? 3
+  private static let seed = TestSeeds.of("HISTORY_SEED", otherwise: [1])[0]
+
+  private static let clients: [(name: String, make: @Sendable (UInt16) throws -> any AppendClient)] =
+    Array(repeating: ("REST", { RESTAppendClient(port: $0) }), count: 4)
+    + Array(repeating: ("gRPC", { try GRPCAppendClient(port: $0) }), count: 3)
+    + Array(repeating: ("channel", { try ChannelAppendClient(port: $0) }), count: 2)
+
+  /// What clients and listeners saw.
+  private struct Observations: Sendable {
+    var transactions: [AppendHistory.Transaction] = []
+    var problems: [String] = []
+
+    mutating func add(_ recorder: AppendRecorder) {
+      transactions += recorder.transactions
+      problems += recorder.problems
+    }
+
+    /// Fails the test if the observations contradict each other.
+    func check(seed: UInt64) {
+      let anomalies = HistoryChecker.anomalies(of: AppendHistory(transactions))
+      #expect(anomalies.isEmpty, "HISTORY_SEED=\(seed)\n\(anomalies.map(\.description).joined(separator: "\n"))")
+      #expect(problems.isEmpty, "HISTORY_SEED=\(seed)\n\(problems.prefix(20).joined(separator: "\n"))")
+      let committed = transactions.count { $0.outcome == .committed }
+      let aborted = transactions.count { $0.outcome == .aborted }
+      let unknown = transactions.count - committed - aborted
+      #expect(committed > 200 && aborted > 5, "\(committed) committed, \(aborted) aborted")
+      for name in ["REST", "gRPC", "channel", "listener over gRPC", "listener over a channel", "listener over a feed"] {
+        let count = transactions.count { $0.client.hasPrefix(name) && $0.outcome == .committed }
+        #expect(count > 10, "\(name): \(count)")
+      }
+      print("HISTORY_SEED=\(seed): \(committed) transactions, \(aborted) aborted, \(unknown) of unknown outcome")
+    }
+  }
+
+  // MARK: - Listeners
+
+  /// One listener of each protocol. That over gRPC resumes from `state`.
+  private static func startListeners(
+    _ workload: AppendWorkload, port: UInt16, resuming state: ListListener.State
+  ) -> () -> [(recorder: AppendRecorder, state: ListListener.State, isComplete: Bool)] {
+    startThreads(3) { index in
+      let name = ["listener over gRPC", "listener over a channel", "listener over a feed"][index]
+      var recorder = AppendRecorder(workload, name)
+      var listener = ListListener(index == 0 ? state : ListListener.State())
+      do {
+        let events: any ListEvents =
+          switch index {
+          case 0: try GRPCListEvents(port: port, resuming: state.token)
+          case 1: try ChannelListEvents(port: port)
+          default: try FeedListEvents(port: port)
+          }
+        try listener.follow(events, &recorder)
+        return (recorder, listener.state, true)
+      } catch { return (recorder, listener.state, false) }
+    }
+  }
+
+  /// Reads all lists, and ends the listeners.
+  private static func finish(_ workload: AppendWorkload, port: UInt16) throws -> AppendRecorder {
+    var recorder = AppendRecorder(workload, "last reader")
+    let client = RESTAppendClient(port: port)
+    try client.readAll(&recorder)
+    try client.append(AppendWorkload.lastKey, &recorder)
+    try client.readAll(&recorder)
+    return recorder
+  }
+
+  // MARK: - Tests
+
+  @Test func clientsOfAllProtocolsSeeOneOrder() async throws {
+    let server = try TestServer()
+    let port = server.port
+    let observations = try await onDedicatedThread {
+      let workload = AppendWorkload()
+      var observations = Observations()
+      let listeners = Self.startListeners(workload, port: port, resuming: ListListener.State())
+      let clients = AppendClients(workload, port: port, seed: Self.seed, seconds: Self.seconds, Self.clients)
+      for result in clients.results() {
+        observations.transactions += result.transactions
+        observations.problems += result.problems
+      }
+      observations.add(try Self.finish(workload, port: port))
+      for listener in listeners() {
+        observations.add(listener.recorder)
+        if !listener.isComplete { observations.problems.append("a listener ended early") }
+      }
+      return observations
+    }
+    observations.check(seed: Self.seed)
+  }
+
+  /// What was acknowledged stays, and what was not is there completely or not at all.
+  @Test(.needs(.hearth)) func oneOrderSurvivesKills() async throws {
+    let observations = try await onDedicatedThread {
+      let directory = try TemporaryDirectory()
+      var random = SplitMix(seed: Self.seed)
+      let workload = AppendWorkload()
+      var observations = Observations()
+      var state = ListListener.State()
+      for round in 0...Self.kills {
+        let server = try HearthProcess(arguments: ["--emulator", "--project", "p", "--data", directory.path])
+        defer { server.process.stop() }
+        let listeners = Self.startListeners(workload, port: server.port, resuming: state)
+        let isLast = round == Self.kills
+        let clients = AppendClients(
+          workload, port: server.port, seed: Self.seed &+ UInt64(round), seconds: isLast ? 0.5 : 60, Self.clients)
+        if !isLast { OtherProcess.send(signal: SIGKILL, to: server.process, afterRandom: 200...1200, &random) }
+        for result in clients.results() {
+          observations.transactions += result.transactions
+          observations.problems += isLast ? result.problems : result.problems.filter { !$0.hasPrefix("ended: ") }
+        }
+        if isLast { observations.add(try Self.finish(workload, port: server.port)) }
+        for (index, listener) in listeners().enumerated() {
+          observations.add(listener.recorder)
+          if index == 0 { state = listener.state }
+          if isLast, !listener.isComplete { observations.problems.append("a listener ended early") }
+        }
+      }
+      return observations
+    }
+    observations.check(seed: Self.seed)
+  }
+}
