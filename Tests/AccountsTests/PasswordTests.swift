@@ -78,7 +78,7 @@ import WireFormat
     ),
     (
       #"""
-      {"hashAlgorithm": "MD5", "rounds": 0}
+      {"hashAlgorithm": "MD5", "rounds": 0, "passwordHashOrder": "PASSWORD_AND_SALT"}
       """#, "pässword", "c2FsdHlzYWx0IQ==",
       "zFV1ADPijoF+JS2tWaoiyw=="
     ),
@@ -90,13 +90,13 @@ import WireFormat
     ),
     (
       #"""
-      {"hashAlgorithm": "SHA1", "rounds": 1}
+      {"hashAlgorithm": "SHA1", "rounds": 1, "passwordHashOrder": "PASSWORD_AND_SALT"}
       """#, "pässword", "c2FsdHlzYWx0IQ==",
       "HOXyyquFUJgcQqpgn66xr4bPa2I="
     ),
     (
       #"""
-      {"hashAlgorithm": "SHA512"}
+      {"hashAlgorithm": "SHA512", "passwordHashOrder": "PASSWORD_AND_SALT"}
       """#, "pässword", "c2FsdHlzYWx0IQ==",
       "d0SQ7axLbxug7t3Y/J4osf/KrVrYO/OzRwS43FU9mJ189wO1mWI2/MuoyfQ7HFoHwcvdmzuLbOw2b5gpYulm1A=="
     ),
@@ -128,6 +128,89 @@ import WireFormat
     // An exported hash can be imported without parameters.
     let again = try HashParameters(JSONTree(parsing: Array("{}".utf8))).hash(Array(hash.text.utf8), salt: [])
     #expect(again == hash)
+  }
+
+  /// The requests that importUsers of firebase-admin's integration tests sends, for the password `password` with the salt
+  /// `NaCl`. They name no order of the hash. A digest can be hexadecimal text.
+  @Test(arguments: [
+    (
+      #"{"hashAlgorithm": "MD5", "rounds": 0}"#,
+      "YtGffn3ctZRnKHdtJeQQ7Q=="
+    ),
+    (
+      #"{"hashAlgorithm": "MD5", "rounds": 0}"#,
+      "NjJkMTlmN2U3ZGRjYjU5NDY3Mjg3NzZkMjVlNDEwZWQ="
+    ),
+    (
+      #"{"hashAlgorithm": "SHA1", "rounds": 1}"#,
+      "4ynUBUr/OQVsCQQZk/6FmoYdJy8="
+    ),
+    (
+      #"{"hashAlgorithm": "SHA1", "rounds": 1}"#,
+      "ZTMyOWQ0MDU0YWZmMzkwNTZjMDkwNDE5OTNmZTg1OWE4NjFkMjcyZg=="
+    ),
+    (
+      #"{"hashAlgorithm": "SHA256", "rounds": 1}"#,
+      "sgq3SqJUn34ToOiGy0RxzC5w/NLOgHXA7mSDq7phMvM="
+    ),
+    (
+      #"{"hashAlgorithm": "SHA256", "rounds": 1}"#,
+      "YjIwYWI3NGFhMjU0OWY3ZTEzYTBlODg2Y2I0NDcxY2MyZTcwZmNkMmNlODA3NWMwZWU2NDgzYWJiYTYxMzJmMw=="
+    ),
+    (
+      #"{"hashAlgorithm": "SHA512", "rounds": 1}"#,
+      "2p0svfOgDTflOF7HK5wbHP+05l4lkdV8P+FFq+p6aHPQS7uBGa9TyGc8DfxZsfkcaV2Mfod35WxAzaj5yBEKYw=="
+    ),
+    (
+      #"{"hashAlgorithm": "SHA512", "rounds": 1}"#,
+      "ZGE5ZDJjYmRmM2EwMGQzN2U1Mzg1ZWM3MmI5YzFiMWNmZmI0ZTY1ZTI1OTFkNTdjM2ZlMTQ1YWJlYTdhNjg3M2QwNGJiYjgxMTlhZjUzYzg2NzNjMGRmYzU5YjFmOTFjNjk1ZDhjN2U4Nzc3ZTU2YzQwY2RhOGY5YzgxMTBhNjM="
+    ),
+    (
+      #"{"hashAlgorithm": "HMAC_MD5", "signerKey": "c2VjcmV0"}"#,
+      "4tZGVrzeu9LZ9eWZ03FrLg=="
+    ),
+    (
+      #"{"hashAlgorithm": "HMAC_SHA1", "signerKey": "c2VjcmV0"}"#,
+      "tSjltw8SZxad1AY6k8wDYCwUeyI="
+    ),
+    (
+      #"{"hashAlgorithm": "HMAC_SHA256", "signerKey": "c2VjcmV0"}"#,
+      "C5WKh+Qa5RkMlq+h5DX5XKsBOsQt/DEKEaUBAMQqrlI="
+    ),
+    (
+      #"{"hashAlgorithm": "HMAC_SHA512", "signerKey": "c2VjcmV0"}"#,
+      "yoFsygT+IMma1lMv+IqBvfHM1DCminat6m9ku6Re5nl8QSy9Z3BwPG9FnejSRcu99tK4xSVVkY6I9euOf8nmQA=="
+    ),
+    (
+      #"{"hashAlgorithm": "STANDARD_SCRYPT", "cpuMemCost": 1024, "parallelization": 16, "blockSize": 8, "dkLen": 64}"#,
+      "/bq+HJ00cgB4VucZDQHp/nxq18vII3gw53N2Y0s3MWIurzDZLiKjiG/xCSedmDDaxyevuUqD7m2DYMvfoswGQA=="
+    ),
+    (
+      #"{"hashAlgorithm": "PBKDF2_SHA256", "rounds": 100000}"#,
+      "5VnqZoKMOie1mhCQGRw7u1FV5Kv8Yb8uxEArtVAl0vSlwAQqXe8VxejCRe5enxUyNN4OWQ60PGRIVPZzEvcQtw=="
+    ),
+    (
+      #"{"hashAlgorithm": "PBKDF_SHA1", "rounds": 1000}"#,
+      "lyyzCFlAUpkzVJDKKPSl1PyJGrk="
+    ),
+    (
+      #"{"hashAlgorithm": "SCRYPT", "signerKey": "jxspr8Ki0RYycVU8zykbdLGjFQ3McFUH0uiiTvC8pVMXAn210wjLNmdZJzxUECKbm0QsEmYUSDzZvpjeJ9WmXA==", "rounds": 8, "memoryCost": 14, "saltSeparator": "Bw=="}"#,
+      "V358E8LdWJXAO7muq0CufVpEOXaj8aFiC7T/rcaGieN04q/ZPJ08WhJEHGjj9lz/2TT+/86N5VjVoc5DdBhBiw=="
+    ),
+  ])
+  func acceptsHashesOfAdminClients(parameters: String, hash: String) throws {
+    let parameters = try HashParameters(JSONTree(parsing: Array(parameters.utf8)))
+    let hash = try parameters.hash(try #require(Base64.decode(hash)), salt: Array("NaCl".utf8))
+    let passwords = try Passwords(.least)
+    #expect(passwords.accepts("password", for: hash))
+    #expect(!passwords.accepts("passwore", for: hash))
+    #expect(PasswordHash(text: hash.text) == hash && hash.salt == Array("NaCl".utf8))
+  }
+
+  @Test func hashesOfTheServerHaveASalt() throws {
+    let passwords = try Passwords(.least)
+    let salts = try (0..<2).map { _ in try #require(try passwords.hash("secret-1").salt) }
+    #expect(salts.allSatisfy { $0.count == 16 } && salts[0] != salts[1])
   }
 
   @Test(

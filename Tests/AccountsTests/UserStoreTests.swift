@@ -8,10 +8,9 @@ import WireFormat
 
 @Suite struct UserStoreTests {
   /// Creates accounts in memory.
-  static func make() throws -> AccountStore {
+  static func make(now: @escaping @Sendable () -> Int64 = { 1_700_000_000_000_000 }) throws -> AccountStore {
     try AccountStore(
-      store: LMDBStore.open(.inMemory(mapBytes: 64 << 20)), project: AccountsProject("p"), mode: .production,
-      now: { 1_700_000_000_000_000 })
+      store: LMDBStore.open(.inMemory(mapBytes: 64 << 20)), project: AccountsProject("p"), mode: .production, now: now)
   }
 
   private static func user(_ uid: String, _ change: (inout User) -> Void = { _ in }) -> User {
@@ -149,7 +148,7 @@ import WireFormat
 
   @Test(arguments: [0, 1_700_000_009_000, 1_700_000_010_000, 4_000_000_000_000] as [Int64])
   func reusedIDDoesNotReviveTokens(createdAt: Int64) throws {
-    let accounts = try Self.make()
+    let accounts = try Self.make { 1_700_000_011_000_000 }
     let users = accounts.users
     for isReplaced in [false, true] {
       try users.insert(Self.user("u\(isReplaced)"))
@@ -160,6 +159,25 @@ import WireFormat
       #expect(state.deletedSeconds == nil)
       #expect(state.validSinceSeconds > 1_700_000_010)
       #expect(try users.user(again.uid)?.validSince ?? 0 > 1_700_000_010)
+    }
+  }
+
+  /// A new user's tokens are valid at once, also in the second of the deletion or if the clock was set back. Only the
+  /// generation of the sessions tells them from those of the deleted user.
+  @Test(arguments: [
+    (1_700_000_010, 1_700_000_010), (1_700_000_011, 1_700_000_011), (1_700_000_020, 1_700_000_011),
+    (1_700_000_009, 1_700_000_010),
+  ] as [(Int64, Int64)])
+  func reusedIDBeginsInItsOwnSecond(now: Int64, validSince: Int64) throws {
+    let accounts = try Self.make { now * 1_000_000 }
+    let users = accounts.users
+    try users.insert(Self.user("u1") { $0.sessionGeneration = 3 })
+    for generation in [4, 5] as [Int64] {
+      _ = try users.remove("u1", now: 1_700_000_010_000)
+      try users.insert(Self.user("u1") { $0.createdAt = 1_600_000_000_000 })
+      let user = try #require(try users.user("u1"))
+      #expect(user.validSince == validSince && user.sessionGeneration == generation)
+      #expect(try accounts.userStates.state(of: "u1") == UserState(validSinceSeconds: validSince))
     }
   }
 

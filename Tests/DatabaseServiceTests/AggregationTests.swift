@@ -53,7 +53,7 @@ import WireFormat
       ([], "Aggregations can not be empty."),
       (
         (0..<6).map { Aggregation(count.op, alias: "a\($0)") },
-        "An aggregation query must have 1 to 5 aggregations, not 6."
+        "The maximum number of aggregations allowed in an aggregation query is 5. Received: 6"
       ),
       ([count, count], "Aggregation aliases contain duplicate alias: count."),
     ]

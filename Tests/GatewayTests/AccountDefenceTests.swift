@@ -211,6 +211,37 @@ import TestSupport
     #expect(try world.refusal(of: ann.refreshToken) == "TOKEN_EXPIRED")
   }
 
+  /// Test suites delete accounts and create them again under the same ID, often within a second.
+  @Test(arguments: [0, 1, 5]) func accountCreatedAgainIsUsableAtOnce(seconds: Int) throws {
+    let world = try World(.emulator)
+    func create() throws -> (idToken: String, refreshToken: String) {
+      try world.session.admin("", #"{"localId": "ann", "email": "ann@example.com", "password": "secret-1"}"#)
+      let made = try world.session.user(
+        "signInWithPassword", #"{"email": "ann@example.com", "password": "secret-1", "returnSecureToken": true}"#)
+      return (made["idToken"] as? String ?? "", made["refreshToken"] as? String ?? "")
+    }
+    let old = try create()
+    if seconds == 5 { world.time.advance(seconds: 5) }
+    try world.session.admin(":delete", #"{"localId": "ann"}"#)
+    #expect(try world.refusal(of: old.refreshToken) == "USER_NOT_FOUND")
+    if seconds == 1 { world.time.advance(seconds: 1) }
+    let new = try create()
+    let users = try world.session.user("lookup", #"{"idToken": "\#(new.idToken)"}"#)["users"] as? [[String: Any]]
+    #expect(users?.first?["localId"] as? String == "ann")
+    #expect(try world.refusal(of: new.refreshToken) == nil)
+    // The old session stays over. Within one second, an ID token does not show to which of the two it belongs.
+    #expect(try world.refusal(of: old.refreshToken) == "TOKEN_EXPIRED")
+    if seconds > 0 {
+      #expect(try world.session.failure("lookup", #"{"idToken": "\#(old.idToken)"}"#) == "TOKEN_EXPIRED")
+    }
+    // Sessions of the new account end as before.
+    try world.session.admin(":update", #"{"localId": "ann", "validSince": "\#(world.accounts.nowSeconds)"}"#)
+    #expect(try world.refusal(of: new.refreshToken) == "TOKEN_EXPIRED")
+    world.time.advance(seconds: 1)
+    try world.session.admin(":update", #"{"localId": "ann", "validSince": "\#(world.accounts.nowSeconds)"}"#)
+    #expect(try world.session.failure("lookup", #"{"idToken": "\#(new.idToken)"}"#) == "TOKEN_EXPIRED")
+  }
+
   @Test func resetCodesEndWhenThePasswordChanges() throws {
     let world = try World()
     let ann = try world.signUp("ann")

@@ -93,6 +93,19 @@ import Testing
     #expect(try ids("enterprise", down) == ["x", "y", "z"])
   }
 
+  // Source: nodejs-firestore's system tests, "performs sum over a result set of zero documents".
+  @Test(arguments: [("(default)", #"{"integerValue": "0"}"#), ("enterprise", #"{"nullValue": null}"#)])
+  func sumOfNoNumbersDependsOnTheEdition(database: String, sum: String) throws {
+    let server = try TestServer()
+    let body = """
+      {"structuredAggregationQuery": {"structuredQuery": {"from": [{"collectionId": "none"}]},
+        "aggregations": [{"alias": "s", "sum": {"field": {"fieldPath": "a"}}}, {"alias": "n", "count": {}}]}}
+      """
+    let reply = try server.call("POST", Self.root(database) + ":runAggregationQuery", body)
+    let expected = #"[{"result": {"aggregateFields": {"s": \#(sum), "n": {"integerValue": "0"}}}, "readTime": "*"}]"#
+    #expect(matches(expected, reply), "\(reply.text)")
+  }
+
   @Test func largeDocumentsAreAllowed() throws {
     let server = try TestServer()
     let large = Self.fields(#"{"stringValue":"\#(String(repeating: "x", count: 5 << 20))"}"#)

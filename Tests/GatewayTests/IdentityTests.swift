@@ -424,6 +424,32 @@ import WireFormat
     try session.user("signInWithPassword", #"{"email": "f@b.c", "password": "secret-9"}"#)
   }
 
+  /// The records that firebase-admin's integration tests for Node expect.
+  @Test func administratorsReadWhatTheyWrote() throws {
+    let session = try Session()
+    try session.admin("", #"{"localId": "ann", "email": "ann@example.com", "password": "secret-1"}"#)
+    func record(_ uid: String) throws -> [String: Any] {
+      let users = try session.admin(":lookup", #"{"localId": ["\#(uid)"]}"#)["users"] as? [[String: Any]]
+      return try #require(users?.first)
+    }
+    #expect(try record("ann")["customAttributes"] == nil)
+    try session.admin(":update", #"{"localId": "ann", "customAttributes": "{}"}"#)
+    #expect(try record("ann")["customAttributes"] as? String == "{}")
+    let list = try session.server.call("GET", "/v1/projects/p/accounts:batchGet?maxResults=9", headers: Self.owner)
+    let salt: String = try #require(list.json("users", 0, "salt"), "\(list.text)")
+    #expect(Base64.decode(salt)?.count == 16)
+    try session.admin(
+      ":batchCreate",
+      #"""
+      {"users": [{"localId": "bob", "email": "bob@example.com", "phoneNumber": "+15554446666", "providerUserInfo": [
+        {"providerId": "facebook.com", "rawId": "bob-facebook", "email": "bob@example.com"},
+        {"providerId": "twitter.com", "rawId": "bob-twitter"}]}]}
+      """#)
+    let providers = try record("bob")["providerUserInfo"] as? [[String: Any]]
+    #expect(providers?.compactMap { $0["providerId"] as? String } == ["facebook.com", "twitter.com", "phone"])
+    #expect(providers?.last?["rawId"] as? String == "+15554446666")
+  }
+
   @Test func oldMethodNamesWork() throws {
     let session = try Session()
     let base = "/www.googleapis.com/identitytoolkit/v3/relyingparty/"

@@ -69,6 +69,44 @@ import WireFormat
     #expect(try !Self.allows("'a' in resource.data.l", any))
   }
 
+  // The official emulator allows these too.
+  @Test(arguments: [
+    ("resource.data.keys().hasAll(['F'])", true), ("'F' in resource.data.keys()", true),
+    ("resource.data.keys().hasAny(['other', 'F'])", true), ("resource.data.keys().toSet().hasAll(['F'])", true),
+    ("resource.data.keys().toSet().hasAny(['F'].toSet())", true), ("['F'].hasAny(resource.data.keys())", true),
+    ("['F'].toSet().hasOnly(resource.data.keys())", true), ("'F' in resource.data", true),
+    ("resource.data.keys().hasAll([])", true), ("resource.data.get('F', null) != null", true),
+    ("resource.data.keys().hasAll(['F', 'other'])", false), ("'other' in resource.data.keys()", false),
+    ("resource.data.keys().hasAny(['other'])", false), ("!('gone' in resource.data)", false),
+    ("!('gone' in resource.data.keys())", false), ("resource.data.keys().hasOnly(['F'])", false),
+    ("!resource.data.keys().hasAny(['gone'])", false), ("resource.data.keys() == ['F']", false),
+    ("['F'].hasAll(resource.data.keys())", false), ("resource.data.keys().size() == 1", false),
+  ])
+  func filtersProveThatTheirFieldExists(condition: String, isAllowed: Bool) throws {
+    let filters: [(String, QueryFilter)] = [
+      ("l", .field(Self.l, .arrayContains, .string("a"))),
+      ("l", .field(Self.l, .arrayContainsAny, .array([.string("a"), .string("b")]))),
+      ("n", .field(Self.n, .equal, .string("a"))), ("n", .field(Self.n, .equal, .integer(1))),
+      ("n", .field(Self.n, .in, .array([.string("a"), .integer(1)]))), ("n", .field(Self.n, .greaterThan, .integer(1))),
+      ("n", .field(Self.n, .notEqual, .integer(1))), ("n", .field(Self.n, .notIn, .array([.integer(1)]))),
+      ("n", .unary(Self.n, .isNotNull)),
+    ]
+    for (field, filter) in filters {
+      let text = condition.replacingOccurrences(of: "F", with: field)
+      #expect(try Self.allows(text, filter) == isAllowed, "\(text) by \(filter)")
+    }
+    #expect(try !Self.allows("resource.data.keys().hasAll(['n'])", nil))
+  }
+
+  @Test func presenceAndMembershipFollowTogether() throws {
+    let member = QueryFilter.field(Self.l, .arrayContains, .string("a"))
+    #expect(try Self.allows("resource.data.keys().hasAll(['l']) && 'a' in resource.data.l", member))
+    #expect(try !Self.allows("resource.data.keys().hasAll(['l']) && 'b' in resource.data.l", member))
+    let nested = QueryFilter.field(FieldPath(segments: ["m", "k"]), .equal, .string("a"))
+    #expect(try Self.allows("resource.data.keys().hasAll(['m']) && resource.data.m.keys().hasAll(['k'])", nested))
+    #expect(try !Self.allows("resource.data.m.keys().hasAll(['o'])", nested))
+  }
+
   // Source: rules-language.md, section 14.3. The emulator wrongly allows these.
   @Test(arguments: [
     "!('secret' in resource.data)", "resource.data.get('private', false) == false",

@@ -94,6 +94,7 @@ struct QueryGenerator {
     let number = pick("1", "1.0", "2.5", "3", "5", "0")
     let text = pick("'a'", "'b'", "''", "'\\uffff'", "'\\ud800\\udc00'")
     let field = pick("n", "s", "l", "b", "m.k", "m")
+    let name = pick("n", "s", "l", "b", "m")
     let operation = pick("==", "!=", "<", "<=", ">", ">=")
     let type = pick("int", "number", "string", "list", "bool", "float", "map")
     return pick(
@@ -113,6 +114,23 @@ struct QueryGenerator {
       "resource.data.l == ['a', 'b']", "[resource.data.n] == [1]", "{'z': resource.data.m.k} != {'z': 1}",
       "[resource.data.s].hasAny(['a'])", "resource.data.m is map", "resource.data.m != {'k': 1}",
       "resource.data.l.hasAny([1])",
+      "resource.data.keys().hasAll(['n', 'secret'])", "'\(name)' in resource.data.keys()",
+      "resource.data.keys().hasAll(['\(name)'])", "resource.data.keys().hasAny(['\(name)', 'secret'])",
+      "resource.data.keys().hasAll([])", "resource.data.keys().toSet().hasAll(['\(name)'].toSet())",
+      "resource.data.keys().toSet().hasAny(['\(name)'])", "'\(name)' in resource.data.keys().toSet()",
+      "['\(name)'].hasOnly(resource.data.keys())", "['\(name)', 'n'].hasAny(resource.data.keys())",
+      "['\(name)'].toSet().hasOnly(resource.data.keys().toSet())", "['\(name)'].hasAll(resource.data.keys())",
+      "resource.data.m.keys().hasAll(['k'])", "resource.data.m.keys().hasAny(['o', 'k'])",
+      "resource.data.get('m', {}).keys().hasAll(['k'])", "resource.data.keys() == ['\(name)']",
+      "resource.data.keys() != ['n']", "resource.data.keys() != null", "resource.data.keys() is list",
+      "resource.data.keys().size() > 0", "resource.data.keys().size() < 2", "resource.data.keys()[0] == 'n'",
+      "resource.data.keys().join(',') == '\(name)'", "resource.data.keys().concat(['z']).size() < 3",
+      "resource.data.keys().removeAll(['n', 's']).size() == 0", "resource.data.keys().hasAny(resource.data.keys())",
+      "resource.data.keys().toSet().difference(['n'].toSet()).size() == 0",
+      "resource.data.keys().toSet().intersection(['s'].toSet()).size() == 0",
+      "[resource.data.keys(), ['n']].toSet().size() == 2", "resource.data.l != resource.data.keys()",
+      "resource.data.l.hasAny(resource.data.keys())", "{'a': resource.data.keys()} != {'a': ['n']}",
+      "resource.data.keys()[0:1] != ['b']", "resource.data.keys() in [['n'], ['s']]",
       "[resource.data.n].toSet().size() == 1", "[resource.data.b].concat([1]).size() == 2",
       "resource.data.l.toSet() == [1, 'a'].toSet()", "resource.data.n is int")
   }

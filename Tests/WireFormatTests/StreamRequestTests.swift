@@ -107,6 +107,16 @@ import Testing
     #expect(try token("") == nil)
   }
 
+  /// Named queries of bundles have nanoseconds. The official emulator truncates them too.
+  @Test func truncatesTheReadTimeOfATarget() throws {
+    var target = ListenTarget(id: 1, .documents([try ResourcePath("a/b")]))
+    target.resumePoint = .readTime(Timestamp(uncheckedMicroseconds: 1_000_000_009))
+    let request = try Self.listen(
+      #"{"addTarget":{"targetId":1,"documents":{"documents":["\#(Self.root)/a/b"]},"#
+        + #""readTime":"1970-01-01T00:16:40.000009999Z"}}"#)
+    #expect(request == .accepted(.add(target)))
+  }
+
   /// An error in a target ends that target only.
   @Test(arguments: [
     (
@@ -133,7 +143,10 @@ import Testing
       #""resumeToken":"AA==","readTime":"2025-03-27T14:30:00Z""#,
       "Invalid value at 'add_target' (oneof), oneof field 'resume_type' is already set. Cannot set 'readTime'"
     ),
-    (#""readTime":"2025-03-27T14:30:00.123456789Z""#, "Timestamp must be microsecond-aligned."),
+    (
+      #""readTime":"yesterday""#,
+      #"Invalid value at 'add_target.read_time' (type.googleapis.com/google.protobuf.Timestamp), "yesterday""#
+    ),
   ])
   func refusesInvalidTargets(members: String, text: String) throws {
     let members = members.replacing("ROOT", with: Self.root)

@@ -42,7 +42,7 @@ package final class AccountStore: Sendable {
     refreshTokens = RefreshTokens(store: store)
     userStates = UserStates(store: store, revocations: revocations)
     trustedIssuers = TrustedIssuers(revocations: revocations)
-    users = UserStore(store: store, states: userStates)
+    users = UserStore(store: store, states: userStates, now: now)
   }
 
   /// The current time, in seconds since 1970.

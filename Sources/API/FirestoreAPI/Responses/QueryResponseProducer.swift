@@ -10,6 +10,24 @@ final class QueryResponseProducer: ResponseProducer {
   private var isTransactionSent = false
   private var areSkipsSent = false
   private var isEmpty = true
+  /// The latest result of an analyzed query. The response sends the metrics together with the last result, and only the
+  /// end of the results shows which one is the last.
+  private var held: HeldResult?
+
+  /// A copy of a result.
+  private struct HeldResult {
+    let key: DocumentKey
+    let createVersion: Int64
+    let updateVersion: Int64
+    let fields: [UInt8]
+
+    init(_ key: DocumentKey, _ document: StoredDocument) {
+      self.key = key
+      createVersion = document.createVersion
+      updateVersion = document.updateVersion
+      fields = Array(document.fields)
+    }
+  }
 
   init(_ cursor: RunQueryCursor, mask: FieldMask?, in database: DatabaseID) {
     self.cursor = cursor
@@ -25,18 +43,44 @@ final class QueryResponseProducer: ResponseProducer {
     try cursor.slice { key, document in
       try emitSkipped(emit)
       isEmpty = false
-      return try EncodedDocument.with(key, document, root: root) { encoded in
-        try emit(RunQueryResponse(MaskedDocument(encoded, mask: mask), readTime: cursor.readTime))
-      }
+      guard cursor.explain != nil else { return try self.emit(key, document, to: emit) }
+      let before = held
+      held = HeldResult(key, document)
+      return try before.map { try self.emit($0, to: emit) } ?? true
     }
     guard cursor.isAtEnd else { return false }
     try emitSkipped(emit)
-    // A response without documents contains the read time too.
     let metrics = cursor.explainMetrics
-    if isEmpty || metrics != nil {
-      _ = try emit(RunQueryResponse(readTime: cursor.readTime, explainMetrics: metrics))
+    if let last = held {
+      held = nil
+      _ = try self.emit(last, metrics, to: emit)
+    } else if isEmpty || metrics != nil {
+      // A response without documents contains the read time too. A plan reads nothing, and clients take a read time
+      // for an empty result.
+      _ = try emit(
+        RunQueryResponse(readTime: cursor.explain == .plan ? nil : cursor.readTime, explainMetrics: metrics))
     }
     return true
+  }
+
+  private func emit(
+    _ result: HeldResult, _ metrics: ExplainMetrics? = nil, to emit: (RunQueryResponse) throws -> Bool
+  ) throws -> Bool {
+    try result.fields.withUnsafeBytes { fields in
+      let document = StoredDocument(
+        createVersion: result.createVersion, updateVersion: result.updateVersion, fields: fields)
+      return try self.emit(result.key, document, metrics, to: emit)
+    }
+  }
+
+  private func emit(
+    _ key: DocumentKey, _ document: StoredDocument, _ metrics: ExplainMetrics? = nil,
+    to emit: (RunQueryResponse) throws -> Bool
+  ) throws -> Bool {
+    try EncodedDocument.with(key, document, root: root) { encoded in
+      try emit(
+        RunQueryResponse(MaskedDocument(encoded, mask: mask), readTime: cursor.readTime, explainMetrics: metrics))
+    }
   }
 
   func wait(_ wake: @escaping @Sendable () -> Void) -> Bool { cursor.wait(wake) }
@@ -63,8 +107,8 @@ final class AggregationResponseProducer: ResponseProducer {
     guard let outcome = try cursor.slice() else { return false }
     _ = try emit(
       RunAggregationQueryResponse(
-        outcome.values, transaction: outcome.transaction, readTime: outcome.readTime,
-        explainMetrics: outcome.explain))
+        outcome.values, transaction: outcome.transaction,
+        readTime: outcome.values.isEmpty ? nil : outcome.readTime, explainMetrics: outcome.explain))
     return true
   }
 }

@@ -22,12 +22,12 @@ package final class AggregationExecution {
   /// Plans the query; see ``ResolvedQuery/results(_:at:_:)``.
   /// - Throws: ``StorageError`` if a read fails.
   package init(
-    _ aggregations: [Aggregation], over query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64,
-    _ options: PlanOptions = PlanOptions()
+    _ aggregations: [Aggregation], over query: ResolvedQuery, in edition: Edition = .standard,
+    _ snapshot: any KeyValueSnapshot, at version: Int64, _ options: PlanOptions = PlanOptions()
   ) throws {
     self.aggregations = aggregations
     fields = Array(Set(aggregations.compactMap(\.field))).sorted()
-    numbers = aggregations.map { Accumulator($0.op) }
+    numbers = aggregations.map { Accumulator($0.op, sumOfNothing: edition == .standard ? .integer(0) : .null) }
     // A query that only counts can stop at the largest of the counts' limits.
     let bounds = aggregations.map { if case .count(let limit?) = $0.op { limit } else { Int.max } }
     countMax = bounds.max() ?? 0
@@ -82,6 +82,8 @@ package final class AggregationExecution {
 /// The running value of one aggregation.
 private struct Accumulator {
   private let op: Aggregation.Operator
+  /// The sum of a result without numbers: 0 in the standard edition, null in the enterprise edition.
+  private let sumOfNothing: Value
   private var count = 0
   /// The sum of the integers in 128 bits. If an intermediate sum overflows 64 bits but the total does not, the
   /// result is exact.
@@ -89,7 +91,10 @@ private struct Accumulator {
   private var doubles = 0.0
   private var hasDoubles = false
 
-  init(_ op: Aggregation.Operator) { self.op = op }
+  init(_ op: Aggregation.Operator, sumOfNothing: Value) {
+    self.op = op
+    self.sumOfNothing = sumOfNothing
+  }
 
   mutating func add(_ value: EncodedValue?) throws {
     switch try value?.content {
@@ -108,7 +113,9 @@ private struct Accumulator {
     switch op {
     case .count(let limit): .integer(Int64(limit.map { min($0, results) } ?? results))
     case .sum:
-      if !hasDoubles, let exact = Int64(exactly: integers) {
+      if count == 0 {
+        sumOfNothing
+      } else if !hasDoubles, let exact = Int64(exactly: integers) {
         .integer(exact)
       } else {
         .double(Double(integers) + doubles)

@@ -18,8 +18,9 @@ extension Evaluator {
       return .bool(RuleBytes.equal(a, b) != isNegated)
     case (.constraint(let constraints), _): return constrained(constraints, equals: right, isNegated: isNegated)
     case (_, .constraint(let constraints)): return constrained(constraints, equals: left, isNegated: isNegated)
-    case (.partialMap, .null), (.null, .partialMap): return .bool(isNegated)
-    case (.partialMap, _), (_, .partialMap): return failure(.unknownByQuery)
+    case (.partialMap, .null), (.null, .partialMap), (.partialKeys, .null), (.null, .partialKeys):
+      return .bool(isNegated)
+    case (.partialMap, _), (_, .partialMap), (.partialKeys, _), (_, .partialKeys): return failure(.unknownByQuery)
     case (.int(let a), .float(let b)): return .bool((Double(a) == b) != isNegated)
     case (.float(let a), .int(let b)): return .bool((a == Double(b)) != isNegated)
     case (.float(let a), .float(let b)): return .bool((a == b) != isNegated)
@@ -35,7 +36,7 @@ extension Evaluator {
   func equal(_ a: RuleValue, _ b: RuleValue, _ how: RuleComparison) -> Bool {
     guard charge(12) else { return false }
     switch (a, b) {
-    case (.constraint, _), (_, .constraint), (.partialMap, _), (_, .partialMap):
+    case (.constraint, _), (_, .constraint), (.partialMap, _), (_, .partialMap), (.partialKeys, _), (_, .partialKeys):
       // Inside lists and maps, the emulator treats an unknown value as different.
       if mode == .sound || how == .lenient { metUnknown = true }
       return false
@@ -142,7 +143,8 @@ extension Evaluator {
 
   // MARK: Contents
 
-  /// Returns the items of a list or set as an array. Returns `nil` if a budget is used up or the value is neither.
+  /// Returns the items of a list or set as an array. Returns `nil` if a budget is used up, or if the value is neither or
+  /// is ``RuleValue/partialKeys(_:isSet:)``.
   func items(_ list: RuleValue) -> UnsafeBufferPointer<RuleValue>? {
     switch list {
     case .list(let items), .set(let items): return items
@@ -250,7 +252,7 @@ extension Evaluator {
   }
 }
 
-/// A cursor over the items of a list or set. For other values it is empty.
+/// A cursor over the items of a list or set. For other values, and for ``RuleValue/partialKeys(_:isSet:)``, it is empty.
 struct ItemCursor {
   private var items: UnsafeBufferPointer<RuleValue>.Iterator
   private var encoded: EncodedArray.Iterator?

@@ -130,7 +130,7 @@ extension Evaluator {
     hasher.combine(tag(value, how))
     switch value {
     case .failure, .mapDiff: return .equalsNothing
-    case .constraint, .partialMap: return .unknown
+    case .constraint, .partialMap, .partialKeys: return .unknown
     case .null: break
     case .bool(let flag): hasher.combine(flag)
     case .int(let number): add(number, to: &hasher, how)

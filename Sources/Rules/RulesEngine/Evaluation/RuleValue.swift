@@ -37,6 +37,8 @@ enum RuleValue {
   case constraint(UnsafeBufferPointer<FieldConstraint>)
   /// A map of which a query determines some fields. All other fields are unknown.
   case partialMap(UnsafeBufferPointer<MapEntry>)
+  /// The keys of a ``partialMap(_:)``, as a list or a set. The map has the keys of these entries, and may have others.
+  case partialKeys(UnsafeBufferPointer<MapEntry>, isSet: Bool)
 
   @inline(__always)
   var isFailure: Bool {
@@ -65,6 +67,7 @@ enum RuleValue {
     case .list, .encodedList: .list
     case .map, .encodedMap, .encodedFields, .object, .partialMap: .map
     case .set: .set
+    case .partialKeys(_, let isSet): isSet ? .set : .list
     case .mapDiff: .mapDiff
     case .vector: .vector
     case .constraint: .constraint

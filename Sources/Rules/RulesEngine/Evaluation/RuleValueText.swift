@@ -67,6 +67,9 @@ enum RuleValueText {
       case .path(let segments): path(segments)
       case .list, .encodedList: items("listValue", value, depth)
       case .set: items("setValue", value, depth)
+      case .partialKeys(let known, let isSet):
+        let keys = known.map { RuleValue.string($0.key) }
+        keys.withUnsafeBufferPointer { items(isSet ? "setValue" : "listValue", .list($0), depth) }
       case .map, .encodedMap, .encodedFields, .object, .partialMap: map(value, depth)
       case .mapDiff(let pair): difference(pair)
       case .vector(let bytes): items("vectorValue", .encodedList(bytes), depth)

@@ -28,8 +28,13 @@ package struct HashParameters: Sendable {
       guard let value else { throw AccountError(.invalidHashParameter, "\(name) is required for \(algorithm)") }
       return value
     }
-    let order: ImportedHash.Order =
-      fields["passwordHashOrder"]?.text == "SALT_AND_PASSWORD" ? .saltFirst : .passwordFirst
+    // Without an order, the salt comes first in a digest and last in an HMAC, as firebase-admin's tests expect.
+    let order: ImportedHash.Order? =
+      switch fields["passwordHashOrder"]?.text {
+      case "SALT_AND_PASSWORD": .saltFirst
+      case "PASSWORD_AND_SALT": .passwordFirst
+      default: nil
+      }
     let rounds = number(fields["rounds"])
     switch algorithm {
     case "SCRYPT":
@@ -45,12 +50,12 @@ package struct HashParameters: Sendable {
     case "PBKDF_SHA1": kind = .pbkdf2(digest: "SHA1", rounds: try required(rounds, "rounds"))
     case "PBKDF2_SHA256": kind = .pbkdf2(digest: "SHA256", rounds: try required(rounds, "rounds"))
     // Zero rounds and one round mean the same: the digest itself.
-    case "MD5": kind = .digest("MD5", rounds: max(1, rounds ?? 0), order)
-    case "SHA1", "SHA256", "SHA512": kind = .digest(algorithm, rounds: max(1, rounds ?? 1), order)
+    case "MD5": kind = .digest("MD5", rounds: max(1, rounds ?? 0), order ?? .saltFirst)
+    case "SHA1", "SHA256", "SHA512": kind = .digest(algorithm, rounds: max(1, rounds ?? 1), order ?? .saltFirst)
     case "HMAC_MD5", "HMAC_SHA1", "HMAC_SHA256", "HMAC_SHA512":
       kind = .hmac(
         digest: String(algorithm.dropFirst("HMAC_".count)),
-        key: try required(bytes(fields["signerKey"]), "signerKey"), order)
+        key: try required(bytes(fields["signerKey"]), "signerKey"), order ?? .passwordFirst)
     case "BCRYPT": kind = .bcrypt
     case "ARGON2":
       let parameters = fields["argon2Parameters"]
@@ -100,9 +105,9 @@ package struct HashParameters: Sendable {
       case .pbkdf2(let digest, let rounds):
         ImportedHash(.pbkdf2(digest: digest, rounds: rounds), salt: salt, hash: hash)
       case .digest(let digest, let rounds, let order):
-        ImportedHash(.digest(digest, rounds: rounds, order), salt: salt, hash: hash)
+        ImportedHash(.digest(digest, rounds: rounds, order), salt: salt, hash: ImportedHash.bytes(hash, of: digest))
       case .hmac(let digest, let key, let order):
-        ImportedHash(.hmac(digest: digest, key: key, order), salt: salt, hash: hash)
+        ImportedHash(.hmac(digest: digest, key: key, order), salt: salt, hash: ImportedHash.bytes(hash, of: digest))
       // A bcrypt hash contains its own parameters and was returned above.
       case .bcrypt, .argon2: nil
       case nil: throw AccountError(.missingHashAlgorithm)

@@ -1,3 +1,4 @@
+import Basics
 import CCrypto
 import CSodium
 import WireFormat
@@ -53,6 +54,12 @@ struct ImportedHash: Equatable {
     self.scheme = scheme
     self.salt = salt
     self.hash = hash
+  }
+
+  /// Returns the bytes of an imported digest. Some systems store its hexadecimal text, which is twice as long.
+  static func bytes(_ hash: [UInt8], of digest: String) -> [UInt8] {
+    guard let kind = EVP_get_digestbyname(digest), hash.count == 2 * Int(EVP_MD_get_size(kind)) else { return hash }
+    return Hexadecimal.bytes(String(decoding: hash, as: UTF8.self).lowercased()) ?? hash
   }
 
   /// Returns whether `password` matches the hash.

@@ -23,6 +23,17 @@ package struct PasswordHash: Equatable, Sendable {
 
   init(unchecked text: String) { self.text = text }
 
+  /// The salt, or `nil` if the hash has none, or if it is in another encoding, as in a bcrypt hash.
+  package var salt: [UInt8]? {
+    switch PasswordScheme(of: text) {
+    case .argon2:
+      // The base64 of the salt has no padding.
+      text.split(separator: "$").dropFirst(3).first.flatMap { Base64.decode(String($0)) }
+    case .imported(let hash): hash.salt.isEmpty ? nil : hash.salt
+    case .bcrypt, nil: nil
+    }
+  }
+
   /// Returns whether `password` matches. Cost: depends on the scheme, tens of milliseconds and tens of MiB of
   /// memory. Do not call it on an event loop.
   package func accepts(_ password: String) -> Bool {

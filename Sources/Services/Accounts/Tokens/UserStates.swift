@@ -8,6 +8,8 @@ package struct UserState: Equatable, Sendable {
   package var isDisabled = false
   /// The time of the user's deletion, in seconds since 1970. Kept until the last token has expired.
   package var deletedSeconds: Int64?
+  /// The session generation of the deleted user. Meaningless without ``deletedSeconds``.
+  package var deletedGeneration: Int64 = 0
 
   /// Creates a state. The default state invalidates no token.
   package init(validSinceSeconds: Int64 = 0, isDisabled: Bool = false, deletedSeconds: Int64? = nil) {
@@ -27,7 +29,10 @@ package struct UserState: Equatable, Sendable {
 
   fileprivate var row: MapValue {
     var row = MapValue([("validSince", .integer(validSinceSeconds)), ("disabled", .boolean(isDisabled))])
-    if let deletedSeconds { row["deleted"] = .integer(deletedSeconds) }
+    if let deletedSeconds {
+      row["deleted"] = .integer(deletedSeconds)
+      row["generation"] = .integer(deletedGeneration)
+    }
     return row
   }
 
@@ -35,6 +40,7 @@ package struct UserState: Equatable, Sendable {
     self.init(
       validSinceSeconds: row.integer("validSince") ?? 0, isDisabled: row["disabled"] == .boolean(true),
       deletedSeconds: row.integer("deleted"))
+    deletedGeneration = row.integer("generation") ?? 0
   }
 }
 

@@ -29,6 +29,8 @@ extension User {
       if let passwordHash {
         json.member(
           "passwordHash", reader == .owner ? Self.redactedHash : Base64.encode(Array(passwordHash.text.utf8)))
+        // Clients expect the salt beside the hash, which contains it already. Imports read it from the hash.
+        if reader == .admin { json.member("salt", passwordHash.salt.map { Base64.encode($0) }) }
       }
       if let passwordUpdatedAt { json.number("passwordUpdatedAt", Int(passwordUpdatedAt)) }
       json.int64("validSince", validSince)
@@ -49,7 +51,7 @@ extension User {
   }
 
   /// Appends the member `providerUserInfo`, including the derived providers, or nothing if the user has no
-  /// providers.
+  /// providers. The telephone is last, as after an import in Identity Toolkit.
   package func appendProviders(to json: inout JSONWriter) {
     guard hasPasswordProvider || phoneNumber != nil || !providers.isEmpty else { return }
     json.key("providerUserInfo")
@@ -59,10 +61,10 @@ extension User {
         LinkedProvider(
           providerID: "password", rawID: email, email: email, displayName: displayName, photoURL: photoURL))
     }
+    for provider in providers { json.append(provider) }
     if let phoneNumber {
       json.append(LinkedProvider(providerID: "phone", rawID: phoneNumber), phoneNumber: phoneNumber)
     }
-    for provider in providers { json.append(provider) }
     json.endArray()
   }
 

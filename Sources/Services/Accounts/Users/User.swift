@@ -80,8 +80,9 @@ package struct User: Equatable, Sendable {
   package var providerIDs: [String] {
     var ids: [String] = []
     if hasPasswordProvider { ids.append("password") }
+    ids += providers.map(\.providerID)
     if phoneNumber != nil { ids.append("phone") }
-    return ids + providers.map(\.providerID)
+    return ids
   }
 
   /// Whether the user has the derived provider `password`: an e-mail address with a password or a link.

@@ -57,7 +57,8 @@ package enum UserFields {
     return text
   }
 
-  /// Returns custom claims as text, or `nil` if the object is empty.
+  /// Returns custom claims as text, or `nil` if the text is empty. The object `{}` is kept: clients that have removed
+  /// all claims read it again.
   /// - Throws: ``AccountError`` `CLAIMS_TOO_LARGE`; `INVALID_CLAIMS` if the text is not a JSON object;
   ///   `FORBIDDEN_CLAIM` if it contains a reserved name.
   package static func customClaims(_ text: String) throws(AccountError) -> String? {
@@ -69,6 +70,6 @@ package enum UserFields {
     for member in members where ReservedClaims.names.contains(where: { $0.utf8.elementsEqual(member.name.utf8) }) {
       throw AccountError(.forbiddenClaim, member.name)
     }
-    return members.isEmpty ? nil : text
+    return text
   }
 }

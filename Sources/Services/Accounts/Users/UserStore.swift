@@ -8,11 +8,14 @@ package final class UserStore: Sendable {
   let store: any KeyValueStore
   /// The states that token checks read. Every change of a user updates them in the same transaction.
   let states: UserStates
+  /// The current time, in microseconds since 1970.
+  private let now: @Sendable () -> Int64
 
   /// Creates the user store over a key-value store, which may already contain users.
-  package init(store: any KeyValueStore, states: UserStates) {
+  package init(store: any KeyValueStore, states: UserStates, now: @escaping @Sendable () -> Int64) {
     self.store = store
     self.states = states
+    self.now = now
   }
 
   // MARK: Reading
@@ -71,7 +74,7 @@ package final class UserStore: Sendable {
     var changedStates: Set<String> = []
     do throws(StorageError) {
       try store.write { (transaction) throws(StorageError) in
-        let users = UserTransaction(transaction, states)
+        let users = UserTransaction(transaction, states, nowSeconds: now() / 1_000_000)
         do {
           outcome = .success(try body(users))
         } catch {

@@ -5,13 +5,15 @@ package final class UserTransaction {
   /// The underlying transaction, for related changes.
   package let transaction: any KeyValueTransaction
   private let states: UserStates
+  private let nowSeconds: Int64
   /// The users whose state that token checks read was changed.
   private(set) var changedStates: Set<String> = []
   private var view: UserView { UserView(snapshot: transaction) }
 
-  init(_ transaction: any KeyValueTransaction, _ states: UserStates) {
+  init(_ transaction: any KeyValueTransaction, _ states: UserStates, nowSeconds: Int64) {
     self.transaction = transaction
     self.states = states
+    self.nowSeconds = nowSeconds
   }
 
   /// Returns the user with an ID, or `nil` if it does not exist.
@@ -75,6 +77,7 @@ package final class UserTransaction {
     try removeCodes(of: uid)
     var state = UserState(user)
     state.deletedSeconds = now / 1000
+    state.deletedGeneration = user.sessionGeneration
     try states.put(state, of: uid, in: transaction)
     changedStates.insert(uid)
     return user
@@ -95,13 +98,21 @@ package final class UserTransaction {
     }
     for (key, _) in lookups { try transaction.put(key, Array(user.uid.utf8)) }
     var user = user
-    if old == nil, let deleted = try states.state(of: user.uid).deletedSeconds {
-      // A new user with the ID of a deleted one must not inherit its tokens, whatever creation time the record
-      // claims.
-      user.validSince = max(user.validSince, deleted + 1)
-    }
+    if old == nil { try separate(&user, from: try states.state(of: user.uid)) }
     try transaction.put(AccountsKey(.users).ending(user.uid).bytes, user.stored())
     try putState(of: user)
+  }
+
+  /// Makes sure that a new user with the ID of a deleted one does not inherit its sessions, whatever creation time the
+  /// record claims.
+  ///
+  /// As in Identity Toolkit, `validSince` is at most the second of the creation, so that the tokens of the new user are
+  /// valid at once. If the deletion was in the same second, ID tokens from that second stay valid for both users. The
+  /// generation still separates their refresh tokens.
+  private func separate(_ user: inout User, from state: UserState) throws {
+    guard let deleted = state.deletedSeconds else { return }
+    user.validSince = max(user.validSince, nowSeconds > deleted ? deleted + 1 : deleted)
+    user.sessionGeneration = state.deletedGeneration + 1
   }
 
   /// Updates the state that token checks read.

@@ -478,10 +478,10 @@ struct GuardedSnapshot: ~Copyable {
 
   /// Plans aggregations over the query that a grant is for.
   func aggregation(
-    _ aggregations: [Aggregation], over grant: borrowing QueryGrant, _ indexes: IndexCatalog
+    _ aggregations: [Aggregation], over grant: borrowing QueryGrant, in edition: Edition, _ indexes: IndexCatalog
   ) throws -> AggregationExecution {
     try AggregationExecution(
-      aggregations, over: grant.query, reader.snapshot, at: grant.readTime.timestamp.microseconds,
+      aggregations, over: grant.query, in: edition, reader.snapshot, at: grant.readTime.timestamp.microseconds,
       PlanOptions(indexes: indexes, scratch: scratch))
   }
 

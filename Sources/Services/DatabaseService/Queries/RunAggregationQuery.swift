@@ -85,7 +85,8 @@ extension FirestoreService {
     guard aggregations.count <= Self.aggregationsMax else {
       throw Status(
         .invalidArgument,
-        "An aggregation query must have 1 to \(Self.aggregationsMax) aggregations, not \(aggregations.count).")
+        "The maximum number of aggregations allowed in an aggregation query is \(Self.aggregationsMax). "
+          + "Received: \(aggregations.count)")
     }
     var aliases: Set<[UInt8]> = []
     for aggregation in aggregations where !aliases.insert(Array(aggregation.alias.utf8)).inserted {
@@ -103,7 +104,7 @@ extension FirestoreService {
         if let transaction = grant.readTime.transaction {
           access.transactions.note(resolved, aggregated: fields, in: transaction)
         }
-        let execution = try snapshot.aggregation(aggregations, over: grant, indexes)
+        let execution = try snapshot.aggregation(aggregations, over: grant, in: access.edition, indexes)
         counters.add(to: .aggregations)
         return RunAggregationQueryCursor(
           access, aggregations.map(\.alias), execution, request.explain,

@@ -11,6 +11,8 @@ package final class RunQueryCursor {
   package let transaction: TransactionID?
   /// The time of the state that was read.
   package let readTime: Timestamp
+  /// The kind of explanation that the client requested, or `nil` for none.
+  package let explain: ExplainMode?
 
   private let access: DatabaseAccess
   private var response: Continuation
@@ -29,6 +31,7 @@ package final class RunQueryCursor {
     self.access = access
     self.response = response
     self.results = results
+    self.explain = explain
     explanation = explain.map(ExplainCollector.init)
     self.transaction = transaction
     readTime = response.readTime.timestamp

@@ -72,6 +72,8 @@ package struct JSONField: MessageField {
     try wrapped("google.protobuf.DoubleValue") { (value, field) throws(WireError) in try decoder.double(value, field) }
   }
 
+  package func timestamp() throws(WireError) -> Timestamp { try decoder.timestamp(value, field) }
+
   package func alignedTimestamp() throws(WireError) -> Timestamp { try decoder.alignedTimestamp(value, field) }
 
   /// Decodes a wrapped number: the number itself, or an object with the member `value`.

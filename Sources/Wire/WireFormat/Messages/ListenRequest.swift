@@ -139,7 +139,9 @@ private struct TargetMembers: DecodableMessage {
       target.endsWhenCurrent = try field.bool()
     } else if field.matches(11, "read_time") {
       try field.claim("resume_type", isSet: target.resumePoint != nil)
-      target.resumePoint = .readTime(try field.alignedTimestamp())
+      // Named queries of bundles have nanoseconds. The service accepts them, unlike in the read times of other requests.
+      // The truncated time is never later, so the client misses no change.
+      target.resumePoint = .readTime(try field.timestamp())
     } else if field.matches(12, "expected_count") {
       target.expectedCount = Int(try field.int32Value())
     }

@@ -66,6 +66,8 @@ package protocol MessageField {
   func int32Value() throws(WireError) -> Int32
   func int64Value() throws(WireError) -> Int64
   func doubleValue() throws(WireError) -> Double
+  /// A time, truncated to microseconds.
+  func timestamp() throws(WireError) -> Timestamp
   /// A time that must have whole microseconds.
   func alignedTimestamp() throws(WireError) -> Timestamp
 

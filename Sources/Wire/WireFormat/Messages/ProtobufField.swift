@@ -67,6 +67,8 @@ package struct ProtobufField: MessageField {
     return number
   }
 
+  package func timestamp() throws(WireError) -> Timestamp { try EncodedValue.timestamp(field.bytes) }
+
   package func alignedTimestamp() throws(WireError) -> Timestamp {
     try ProtobufMessageDecoder.alignedTimestamp(field.bytes)
   }

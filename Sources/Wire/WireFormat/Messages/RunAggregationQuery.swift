@@ -59,12 +59,12 @@ package struct RunAggregationQueryResponse: EncodableMessage {
   private let values: [(alias: String, value: Value)]
   /// The transaction that the request began.
   private let transaction: TransactionID?
-  /// The time of the state that was read.
-  private let readTime: Timestamp
+  /// The time of the state that was read, or `nil` if the query was only planned.
+  private let readTime: Timestamp?
   private let explainMetrics: ExplainMetrics?
 
   package init(
-    _ values: [(alias: String, value: Value)], transaction: TransactionID?, readTime: Timestamp,
+    _ values: [(alias: String, value: Value)], transaction: TransactionID?, readTime: Timestamp?,
     explainMetrics: ExplainMetrics?
   ) {
     self.values = values
@@ -82,6 +82,6 @@ package struct RunAggregationQueryResponse: EncodableMessage {
     }
     if let transaction { out.bytes(2, "transaction", transaction.bytes) }
     if let explainMetrics { try out.message(10, "explainMetrics", explainMetrics) }
-    out.timestamp(3, "readTime", readTime)
+    if let readTime { out.timestamp(3, "readTime", readTime) }
   }
 }

@@ -11,8 +11,18 @@ extension Evaluator {
 
   private func collection(_ builtin: Builtin, _ values: UnsafeBufferPointer<RuleValue>) -> RuleValue {
     let receiver = values[0]
-    if case .partialMap = receiver { return partial(builtin, values) }
-    if values.count > 1, case .partialMap = values[1] { return failure(.unknownByQuery) }
+    switch receiver {
+    case .partialMap: return partial(builtin, values)
+    case .partialKeys(let known, _): return partialKeys(known, builtin, values)
+    default: break
+    }
+    if values.count > 1 {
+      switch values[1] {
+      case .partialMap: return failure(.unknownByQuery)
+      case .partialKeys(let known, _): return compared(receiver, builtin, toPartial: known)
+      default: break
+      }
+    }
     switch builtin {
     case .mapGet: return mapGet(receiver, values[1], values[2])
     case .addedKeys, .removedKeys, .changedKeys, .unchangedKeys, .affectedKeys: return keys(builtin, receiver)
@@ -220,10 +230,47 @@ extension Evaluator {
     return set(keys)
   }
 
-  /// Calls a method of a map of which a query determines some fields. Only `get` of these fields has a value.
+  /// Calls a method of a map of which a query determines some fields. Only `get` of these fields has a value, and
+  /// `keys()` contains their names.
   private func partial(_ builtin: Builtin, _ values: UnsafeBufferPointer<RuleValue>) -> RuleValue {
+    if builtin == .keys, case .partialMap(let known) = values[0] { return .partialKeys(known, isSet: false) }
     guard builtin == .mapGet else { return failure(.unknownByQuery) }
     if case .string(let name) = values[1] { return entry(values[0], name) ?? failure(.unknownByQuery) }
     return mapGet(values[0], values[1], values[2])
+  }
+
+  /// Calls a method of the keys of a partial map. The known keys can prove that a key exists, never that one is
+  /// missing.
+  private func partialKeys(
+    _ known: UnsafeBufferPointer<MapEntry>, _ builtin: Builtin, _ values: UnsafeBufferPointer<RuleValue>
+  ) -> RuleValue {
+    switch builtin {
+    case .toSet: return .partialKeys(known, isSet: true)
+    case .listHasAll, .setHasAll: return proven(items(values[1])?.allSatisfy { isKnownKey($0, known) })
+    case .listHasAny, .setHasAny: return proven(items(values[1])?.contains { isKnownKey($0, known) })
+    default: return failure(.unknownByQuery)
+    }
+  }
+
+  /// Calls a method of a list or set with the keys of a partial map.
+  private func compared(
+    _ receiver: RuleValue, _ builtin: Builtin, toPartial known: UnsafeBufferPointer<MapEntry>
+  ) -> RuleValue {
+    switch builtin {
+    case .listHasOnly, .setHasOnly: return proven(items(receiver)?.allSatisfy { isKnownKey($0, known) })
+    case .listHasAny, .setHasAny: return proven(items(receiver)?.contains { isKnownKey($0, known) })
+    default: return failure(.unknownByQuery)
+    }
+  }
+
+  private func proven(_ isProven: Bool?) -> RuleValue {
+    if stopped != nil { return stopFailure }
+    return isProven == true ? .bool(true) : failure(.unknownByQuery)
+  }
+
+  /// Whether a value is one of the known keys of a partial map.
+  func isKnownKey(_ value: RuleValue, _ known: UnsafeBufferPointer<MapEntry>) -> Bool {
+    guard case .string(let name) = value else { return false }
+    return known.contains { charge(4) && RuleBytes.equal($0.key, name) }
   }
 }

@@ -155,6 +155,7 @@ extension Evaluator {
     case .failure: return base
     case .null: return failure(.nullValue)
     case .list, .encodedList, .string, .path, .map, .encodedMap, .encodedFields, .object, .partialMap: break
+    case .partialKeys(_, isSet: false): return failure(.unknownByQuery)
     default: return failure(.unknownFunction, text: RuleBytes.of("[]"))
     }
     switch (base, index) {
@@ -215,6 +216,7 @@ extension Evaluator {
       guard charge(2 * text.count) else { return stopFailure }
       size = UTF16Text.count(text)
     case .path(let segments): size = segments.count
+    case .partialKeys(_, isSet: false): return failure(.unknownByQuery)
     default: return failure(.unknownFunction, text: RuleBytes.of("@range"))
     }
     if from.isFailure { return from }

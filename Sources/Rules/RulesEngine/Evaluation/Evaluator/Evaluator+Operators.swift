@@ -227,6 +227,9 @@ extension Evaluator {
       }
       if case .partialMap = container { return failure(.unknownByQuery) }
       return .bool(false)
+    case .partialKeys(let known, _):
+      if element.isFailure { return element }
+      return isKnownKey(element, known) ? .bool(true) : failure(.unknownByQuery)
     case .constraint(let constraints):
       return element.isFailure ? element : constrained(constraints, contains: element)
     default: return failure(.unknownFunction, text: RuleBytes.of("in"))

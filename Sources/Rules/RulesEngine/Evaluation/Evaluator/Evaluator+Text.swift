@@ -190,6 +190,7 @@ extension Evaluator {
   }
 
   private func join(_ list: RuleValue, _ separator: RuleValue) -> RuleValue {
+    if case .partialKeys = list { return failure(.unknownByQuery) }
     guard let items = items(list), case .string(let separator) = separator else { return stopFailure }
     var parts: [UnsafeRawBufferPointer] = []
     for (place, item) in items.enumerated() {
