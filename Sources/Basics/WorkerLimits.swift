@@ -9,6 +9,9 @@ package enum WorkerLimits {
   package static let accountsUnfinishedMax = 1024
   /// Unfinished requests about many accounts at once. Another one gets TOO_MANY_ATTEMPTS_TRY_LATER.
   package static let accountBatchesUnfinishedMax = 16
+  /// Unfinished commits whose rules take longer than a few milliseconds, of at most 512 KiB each. Another one is
+  /// evaluated by the event loop of its client, which holds that client back.
+  package static let plannersUnfinishedMax = 128
   /// Mails that are not sent yet. A request that sends another one gets QUOTA_EXCEEDED.
   package static let mailsUnfinishedMax = 256
   /// Unfinished requests for metrics or readiness: of administrators, and again as many of other callers. Another one

@@ -321,28 +321,74 @@ import WireFormat
     let clock = SteppedMicroseconds()
     let throttle = SignInThrottle(now: { clock.now })
     for _ in 0..<10 {
-      #expect(throttle.allows(.accountFromAddress, "ann 1.2.3.4"))
-      throttle.count(.accountFromAddress, "ann 1.2.3.4")
+      #expect(throttle.allows(.accountFromPlace, "ann 1.2.3.4"))
+      throttle.count(.accountFromPlace, "ann 1.2.3.4")
     }
-    #expect(!throttle.allows(.accountFromAddress, "ann 1.2.3.4"))
-    #expect(throttle.allows(.accountFromAddress, "bob 1.2.3.4"))
-    #expect(throttle.allows(.account, "ann 1.2.3.4"))
+    #expect(!throttle.allows(.accountFromPlace, "ann 1.2.3.4"))
+    #expect(throttle.allows(.accountFromPlace, "bob 1.2.3.4"))
+    #expect(throttle.allows(.strangers, "ann 1.2.3.4"))
     clock.advance(seconds: 89)
-    #expect(!throttle.allows(.accountFromAddress, "ann 1.2.3.4"))
+    #expect(!throttle.allows(.accountFromPlace, "ann 1.2.3.4"))
     clock.advance(seconds: 2)
-    #expect(throttle.allows(.accountFromAddress, "ann 1.2.3.4"))
-    throttle.count(.accountFromAddress, "ann 1.2.3.4")
-    #expect(!throttle.allows(.accountFromAddress, "ann 1.2.3.4"))
-    throttle.reset(.accountFromAddress, "ann 1.2.3.4")
-    #expect(throttle.allows(.accountFromAddress, "ann 1.2.3.4"))
+    #expect(throttle.allows(.accountFromPlace, "ann 1.2.3.4"))
+    throttle.count(.accountFromPlace, "ann 1.2.3.4")
+    #expect(!throttle.allows(.accountFromPlace, "ann 1.2.3.4"))
+    throttle.reset(.accountFromPlace, "ann 1.2.3.4")
+    #expect(throttle.allows(.accountFromPlace, "ann 1.2.3.4"))
   }
 
   @Test func manySubjectsDoNotEvictTheHeaviest() {
     let clock = SteppedMicroseconds()
     let throttle = SignInThrottle(now: { clock.now })
-    for _ in 0..<10 { throttle.count(.accountFromAddress, "worst") }
-    for number in 0..<(SignInThrottle.subjectsMax + 10) { throttle.count(.address, "\(number)") }
-    #expect(!throttle.allows(.accountFromAddress, "worst"))
+    for _ in 0..<10 { throttle.count(.accountFromPlace, "worst") }
+    for number in 0..<(SignInThrottle.subjectsMax + 10) { throttle.count(.place, "\(number)") }
+    #expect(!throttle.allows(.accountFromPlace, "worst"))
+  }
+}
+
+@Suite struct KnownPlacesTests {
+  @Test(arguments: [
+    ("192.0.2.1", "192.0.2.1"), ("::ffff:192.0.2.1", "192.0.2.1"), ("2001:db8::1", "2001:0db8::"),
+    ("2001:db8:0:0:ffff::2", "2001:db8::9"), ("unknown", "unknown"),
+  ])
+  func anIPv6NetworkIsOnePlace(address: String, other: String) {
+    #expect(KnownPlaces.place(of: address) == KnownPlaces.place(of: other))
+  }
+
+  @Test func otherNetworksAreOtherPlaces() {
+    #expect(KnownPlaces.place(of: "2001:db8:0:1::1") != KnownPlaces.place(of: "2001:db8:0:2::1"))
+    #expect(KnownPlaces.place(of: "192.0.2.1") != KnownPlaces.place(of: "192.0.2.2"))
+  }
+
+  @Test func placesAreForgottenWithTimeAndBeyondTheirNumber() {
+    let clock = SteppedMicroseconds()
+    let known = KnownPlaces(now: { clock.now })
+    for place in ["a", "b", "c", "d", "a", "e"] { known.note(place, of: "ann") }
+    #expect(["a", "c", "d", "e"].allSatisfy { known.contains($0, of: "ann") })
+    #expect(!known.contains("b", of: "ann"))
+    #expect(!known.contains("a", of: "bob"))
+    clock.advance(seconds: KnownPlaces.placeSeconds - 1)
+    #expect(known.contains("a", of: "ann"))
+    known.note("a", of: "ann")
+    clock.advance(seconds: 1)
+    #expect(known.contains("a", of: "ann"))
+    #expect(!known.contains("e", of: "ann"))
+    known.forget("ann")
+    #expect(!known.contains("a", of: "ann"))
+  }
+
+  @Test func theAccountsUnusedForLongestAreForgotten() {
+    let clock = SteppedMicroseconds()
+    let known = KnownPlaces(now: { clock.now })
+    for number in 0..<KnownPlaces.accountsMax {
+      clock.advance(seconds: 1)
+      known.note("p", of: "\(number)")
+    }
+    known.note("p", of: "new")
+    #expect(known.accountCount == KnownPlaces.accountsMax / 2 + 1)
+    #expect(!known.contains("p", of: "0"))
+    #expect(known.contains("p", of: "\(KnownPlaces.accountsMax - 1)"))
+    #expect(known.contains("p", of: "new"))
   }
 }
 

@@ -93,6 +93,64 @@ struct FullDiskTests {
     }
   }
 
+  /// The first file and the first account need room for a new store. Without room, the error says what to do, and nothing
+  /// is left that would disturb a later attempt.
+  @Test(.timeLimit(.minutes(5)), arguments: [["--emulator"], ["--project", "demo"]])
+  func firstRequestsFailWithoutAFaultAndSucceedLater(mode: [String]) async throws {
+    try await onDedicatedThread {
+      let directory = try TemporaryDirectory()
+      try Self.run("mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", directory.path)
+      defer { try? Self.run("umount", directory.path) }
+      let server = try HearthProcess(arguments: mode + ["--data", directory.path])
+      defer { server.process.stop() }
+      try Self.fillAndFree(directory.path, TestHTTPClient(port: server.port), isEmulator: mode == ["--emulator"])
+    }
+  }
+
+  private static func fillAndFree(_ directory: String, _ client: TestHTTPClient, isEmulator: Bool) throws {
+    let credentials = #"{"email": "ann@example.com", "password": "secret-1", "returnSecureToken": true}"#
+    func account(_ call: String, _ body: String = credentials) throws -> HTTPResponse {
+      try client.send("POST", "/v1/accounts:\(call)?key=k", headers: [], body: Array(body.utf8))
+    }
+    func upload(cloud: Bool = false) throws -> Int {
+      let target = cloud ? "/upload/storage/v1/b/b/o?uploadType=media&name=n" : "/v0/b/b/o?name=n"
+      return try client.send("POST", target, headers: owner, body: [1, 2, 3]).status
+    }
+    func expectFull(_ reply: HTTPResponse) {
+      #expect(reply.status == 429, "\(reply.text)")
+      #expect(reply.text.contains("QUOTA_EXCEEDED : no space left on the disk of the server; free some"), "\(reply.text)")
+      #expect(reply.text.contains("RESOURCE_EXHAUSTED"))
+      #expect(!reply.text.contains(directory))
+    }
+    let block = try FileHandle(forWritingTo: Self.newFile("\(directory)/block"))
+    func fill() { while (try? block.write(contentsOf: [UInt8](repeating: 1, count: 4096))) != nil {} }
+    fill()
+    for _ in 0..<2 {
+      expectFull(try account("signUp"))
+      expectFull(try account("signUp", "{}"))
+      guard isEmulator else { continue }
+      #expect(try upload() == 402)
+      #expect(try upload(cloud: true) == 507)
+    }
+    try block.truncate(atOffset: 0)
+    // The server tries to open its files once a second.
+    Thread.sleep(forTimeInterval: 1.1)
+    // The address is not taken by an account that was only half made.
+    #expect(try account("signUp").status == 200)
+    guard isEmulator else { return }
+    #expect(try upload() == 200)
+    // A sign-in stores a session. The free pages of the file suffice for some.
+    fill()
+    var replies = 0
+    while replies < 2000, case let reply = try account("signInWithPassword"), reply.status != 429 {
+      #expect(reply.status == 200, "\(reply.text)")
+      replies += 1
+    }
+    expectFull(try account("signInWithPassword"))
+    try block.truncate(atOffset: 0)
+    #expect(try account("signInWithPassword").status == 200)
+  }
+
   private static func newFile(_ path: String) -> URL {
     _ = FileManager.default.createFile(atPath: path, contents: nil)
     return URL(filePath: path)

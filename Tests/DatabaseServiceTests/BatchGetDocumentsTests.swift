@@ -26,7 +26,7 @@ import WireFormat
   ) throws -> BatchGetDocumentsCursor {
     var request = BatchGetDocumentsRequest(paths.map(document))
     change(&request)
-    return try fixture.service.batchGetDocuments(request, in: fixture.id, as: caller)
+    return try fixture.batchGet(request, as: caller)
   }
 
   @Test func missingDocumentsComeLastInAnySlicing() throws {

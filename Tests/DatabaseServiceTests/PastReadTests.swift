@@ -75,7 +75,7 @@ import WireFormat
     case .batchGet:
       var request = BatchGetDocumentsRequest([document("\(collection)/a")])
       request.consistency = state
-      let cursor = try fixture.service.batchGetDocuments(request, in: fixture.id, as: ann)
+      let cursor = try fixture.batchGet(request, as: ann)
       while !cursor.isAtEnd { try cursor.slice { _, _ in true } }
     case .query: _ = try fixture.paths(of: query, as: ann, state)
     case .listing, .orderedListing:
@@ -223,8 +223,7 @@ import WireFormat
       slice = { try cursor.slice { _, _ in false } }
     default:
       let keys = ["a", "b", "c"].map { document("\(change.collection)/\($0)") }
-      let cursor = try fixture.service.batchGetDocuments(
-        BatchGetDocumentsRequest(keys), in: fixture.id, as: ServiceFixture.ann)
+      let cursor = try fixture.batchGet(BatchGetDocumentsRequest(keys), as: ServiceFixture.ann)
       slice = { try cursor.slice { _, _ in false } }
     }
     #expect(fixture.failure(slice) == nil)

@@ -93,6 +93,14 @@ struct ServiceFixture: Sendable {
     try service.beginTransaction(mode, in: id, as: caller)
   }
 
+  /// Authorizes a batch and returns its response.
+  func batchGet(_ request: BatchGetDocumentsRequest, as caller: Caller = admin) throws -> BatchGetDocumentsCursor {
+    let authorization = try service.batchGetDocuments(request, in: id, as: caller)
+    while true {
+      if let cursor = try authorization.slice() { return cursor }
+    }
+  }
+
   /// Returns the paths of a query's results.
   func paths(
     of query: Query, as caller: Caller = admin, _ consistency: ConsistencySelector = .latest

@@ -1,4 +1,5 @@
 import DocumentModel
+import Glibc
 import KeyValue
 import Synchronization
 import Testing
@@ -21,12 +22,17 @@ import WireFormat
 
     init(_ decision: @escaping Decision) { self.decision = decision }
 
+    /// Whether each call was for the thread of the caller, which must not be held for long.
+    let onLoop = Mutex<[Bool]>([])
+
     /// The number of calls.
     var calls: Int { count.withLock { $0 } }
 
     func authorize(
-      _ documents: [ProposedDocument], requestTime: Timestamp, isInTransaction: Bool, _ snapshot: any KeyValueSnapshot
+      _ documents: [ProposedDocument], requestTime: Timestamp, isInTransaction: Bool, isOnLoop: Bool,
+      _ snapshot: any KeyValueSnapshot
     ) throws(CommitError) -> [(key: DocumentKey, version: Int64)] {
+      onLoop.withLock { $0.append(isOnLoop) }
       let call = count.withLock { count in
         count += 1
         return count
@@ -38,6 +44,24 @@ import WireFormat
 
   private static func set(_ path: String, _ fields: (String, Value)..., precondition: Precondition = .none) -> Write {
     Write(.update(EncodedFields(MapValue(fields)), mask: nil), key: document(path), precondition: precondition)
+  }
+
+  @Test func aLongDecisionMovesToAnotherThread() throws {
+    let database = try TestDatabase()
+    let threads = Mutex<[UInt]>([])
+    let authorizer = ClosureAuthorizer { (call, _, _, _) throws(CommitError) in
+      threads.withLock { $0.append(UInt(pthread_self())) }
+      if call == 1 { throw .tooLongForLoop }
+      return []
+    }
+    let outcome = wait { done in
+      database.database.commit(
+        CommitRequest([Self.set("c/a", ("n", .integer(1)))], authorizer: authorizer), completion: done)
+    }
+    #expect((try? outcome.get()) != nil)
+    #expect(authorizer.onLoop.withLock { $0 } == [true, false])
+    let seen = threads.withLock { $0 }
+    #expect(seen.count == 2 && seen[0] != seen[1])
   }
 
   @Test func receivesEachDocumentBeforeAndAfterAllWrites() throws {

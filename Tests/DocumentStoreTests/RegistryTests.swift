@@ -69,6 +69,85 @@ import TestSupport
     #expect(try again.read { reader in try reader.document(document("c/x")) != nil })
   }
 
+  /// Creates a registry of an emulator that keeps three databases open, in memory or in files.
+  private func makeEmulator(_ idleSeconds: Int?) throws -> (DatabaseRegistry, Files, SteppedTime) {
+    let (files, time) = (try Files(), SteppedTime())
+    let blanks = BlankDatabases(
+      openMax: 3, isStored: { id in idleSeconds != nil && files.opened.withLock { $0[id] != nil } },
+      makeStore: { () throws(StorageError) in try LMDBStore.open(.inMemory(mapBytes: 16 << 20)) })
+    let registry = DatabaseRegistry(clock: Clock { time.now }, idleSeconds: idleSeconds, blanks: blanks) {
+      (id) throws(StorageError) in
+      idleSeconds == nil ? try LMDBStore.open(.inMemory(mapBytes: 16 << 20)) : try files.open(id)
+    }
+    return (registry, files, time)
+  }
+
+  @Test func readsOfUnknownDatabasesCreateNothing() throws {
+    let (registry, files, time) = try makeEmulator(60)
+    let a = try id("a")
+    let blank = try #require(try registry.database(a, creates: false))
+    #expect(blank.id == a)
+    let origin = try blank.read { reader in try reader.lastVersion() }
+    #expect(try blank.read { reader in try reader.document(document("c/x")) == nil })
+    for name in ["b", "c", "d", "e"] { _ = try registry.database(try id(name), creates: false) }
+    #expect(registry.openDatabases.isEmpty && files.opened.withLock { $0.isEmpty })
+    #expect(try registry.existing(a) == nil)
+    // Nothing can be written to it.
+    let outcome = wait { done in blank.commit(CommitRequest([.set("c/x", ("a", 1))]), completion: done) }
+    #expect(throws: CommitError.storage(.rolledBack)) { try outcome.get() }
+    // The created database continues the one that was read.
+    time.advance(seconds: 5)
+    let created = try #require(try registry.database(a))
+    #expect(try created.read { reader in try reader.lastVersion() } == origin)
+    #expect(try registry.database(a, creates: false) === created)
+    #expect(try registry.existing(a) === created)
+  }
+
+  @Test func theNumberOfDatabasesInMemoryIsLimited() throws {
+    let (registry, _, time) = try makeEmulator(nil)
+    let write = CommitRequest([.set("c/x", ("a", 1))])
+    func create(_ name: String) throws {
+      let database = try #require(try registry.database(try id(name)))
+      _ = try wait { done in database.commit(write, completion: done) }.get()
+      // Afterwards the writer holds the database no more.
+      database.drain()
+    }
+    for name in ["a", "b"] { try create(name) }
+    _ = try registry.database(try id("empty"))
+    // The empty one makes room, those with documents do not.
+    try create("c")
+    #expect(registry.openDatabases.map(\.id.project) == ["a", "b", "c"])
+    #expect(throws: StorageError.tooManyDatabases(limit: 3)) { try registry.database(id("d")) }
+    #expect(try registry.database(try id("d"), creates: false) != nil)
+    #expect(try registry.database(try id("a")) != nil)
+    // A cleared one makes room too, a second after the failure at the latest.
+    func clear() throws {
+      let cleared = try #require(try registry.database(try id("b")))
+      _ = try wait { done in cleared.clear(completion: done) }.get()
+      cleared.drain()
+    }
+    try clear()
+    #expect(throws: StorageError.tooManyDatabases(limit: 3)) { try registry.database(id("d")) }
+    time.advance(seconds: 1)
+    #expect(try registry.database(try id("d")) != nil)
+    #expect(registry.openDatabases.map(\.id.project) == ["a", "c", "d"])
+  }
+
+  @Test func databasesInFilesAreClosedToMakeRoom() throws {
+    let (registry, _, time) = try makeEmulator(600)
+    let write = CommitRequest([.set("c/x", ("a", 1))])
+    for name in ["a", "b", "c", "d", "e"] {
+      time.advance(seconds: 1)
+      let database = try #require(try registry.database(try id(name)))
+      _ = try wait { done in database.commit(write, completion: done) }.get()
+      // Afterwards the writer holds the database no more.
+      database.drain()
+    }
+    #expect(registry.openDatabases.map(\.id.project) == ["c", "d", "e"])
+    let again = try #require(try registry.database(try id("a"), creates: false))
+    #expect(try again.read { reader in try reader.document(document("c/x")) != nil })
+  }
+
   /// Trimming holds its database for a moment, so let it finish and then maintain again.
   private func waitUntilClosed(_ registry: DatabaseRegistry, _ id: DatabaseID) throws {
     let deadline = ContinuousClock.now + .seconds(120)

@@ -33,6 +33,8 @@ import Testing
     ("__int__", #"{"integerValue":"-2147483648"}"#, true), ("__int__", #"{"integerValue":"2147483648"}"#, false),
     ("__decimal128__", #"{"stringValue":"1.5E+10"}"#, true), ("__decimal128__", #"{"stringValue":"ten"}"#, false),
     ("__binary__", #"{"bytesValue":"AQI="}"#, true), ("__binary__", #"{"bytesValue":""}"#, false),
+    ("__binary__", #"{"bytesValue":"AAI="}"#, false), ("__binary__", #"{"bytesValue":"AA=="}"#, false),
+    ("__binary__", #"{"bytesValue":"/w=="}"#, true),
     (
       "__request_timestamp__",
       #"{"mapValue":{"fields":{"seconds":{"integerValue":1},"increment":{"integerValue":2}}}}"#, true

@@ -1,3 +1,4 @@
+import Glibc
 import HearthServer
 import TestSupport
 import Testing
@@ -24,6 +25,63 @@ import Testing
       let response = try server.request("DELETE", path, headers: origin.map { [("Origin", $0)] } ?? [])
       #expect(response.status == status, "\(path): \(response.text)")
     }
+  }
+
+  // A browser sends no `Origin` with a GET of a page on its own host, so a rebound name arrives in `Host` only.
+  @Test(
+    arguments: [
+      ("localhost:8080", true), ("LocalHost", true), ("app.localhost:8080", true), ("127.0.0.1:8080", true),
+      ("[::1]:8080", true), ("192.0.2.7", true), ("hearth:8080", true), ("hearth.:8080", true),
+      ("host.docker.internal:8080", true), ("hearth.default.svc.cluster.local", true), ("db.test", true),
+      ("evil.example:8080", false), ("127.evil.example", false), ("localhost.evil.example", false),
+      ("evil.example.", false), ("evillocal.example", false), ("xn--internal.example", false),
+    ] as [(String, Bool)])
+  func aReboundNameCannotActAsOwner(host: String, isTrusted: Bool) throws {
+    let server = try TestServer()
+    for (method, path) in [
+      ("GET", "\(TestServer.root)/c/x"), ("POST", "\(TestServer.root):listCollectionIds"),
+      ("GET", "/emulator/v1/projects/p/oobCodes"), ("DELETE", "/emulator/v1/projects/p/accounts"),
+    ] {
+      let response = try Self.send(method, path, "Authorization: Bearer owner", host: host, to: server)
+      #expect((response.status != 403) == isTrusted, "\(host) \(path)")
+    }
+    // Without the rights of an administrator, every name works.
+    let token = UnsignedToken.make(#"{"sub": "ann"}"#)
+    let user = try Self.send("GET", "\(TestServer.root)/c/x", "Authorization: Bearer \(token)", host: host, to: server)
+    #expect(user.status == 404)
+  }
+
+  @Test func theNameOnWhichTheServerListensIsTrusted() throws {
+    // The server takes the socket, so the name need not be resolved.
+    let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
+    let isBound = withUnsafePointer(to: &address) { address in
+      address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+      }
+    }
+    try #require(isBound && listen(socket, 16) == 0)
+    let server = try TestServer { configuration in
+      configuration.host = "dev.example"
+      configuration.listeningSocket = socket
+    }
+    for (host, status) in [("Dev.Example:8080", 404), ("dev.example", 404), ("dev.example.org", 403), ("example", 404)] {
+      let response = try Self.send(
+        "GET", "\(TestServer.root)/c/x", "Authorization: Bearer owner", host: host, to: server)
+      #expect(response.status == status, "\(host)")
+    }
+  }
+
+  private static func send(
+    _ method: String, _ path: String, _ field: String, host: String, to server: TestServer
+  ) throws -> StreamedResponse {
+    let head =
+      "\(method) \(path) HTTP/1.1\r\nHost: \(host)\r\n\(field)\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+    let response = try StreamedResponse(port: server.port, request: Array(head.utf8), hasBody: true)
+    try response.readToEnd()
+    return response
   }
 
   @Test func usersOfOtherPagesAreServed() throws {

@@ -115,4 +115,21 @@ import TestSupport
     #expect(try signIn(sent.code).user.phoneNumber == "+4912345")
     #expect(refusal { try signIn(sent.code) } == .invalidSessionInfo)
   }
+
+  @Test func phoneCodesExpireAfterTenMinutes() throws {
+    let world = try ServiceWorld(.emulator)
+    for (seconds, expected) in [(599, nil), (600, .sessionExpired), (100_000, .sessionExpired)]
+      as [(Int, AccountError.Code?)]
+    {
+      let sent = try world.service.sendVerificationCode(.init(phoneNumber: "+4912345"), by: ServiceWorld.user)
+      world.clock.advance(seconds: seconds)
+      #expect(try world.service.phoneCodes(by: ServiceWorld.user).isEmpty == (expected != nil))
+      func signIn() throws -> SignInOutcome {
+        try world.service.signInWithPhoneNumber(
+          .init(sessionInfo: sent.sessionInfo, code: sent.code), by: ServiceWorld.user)
+      }
+      #expect(refusal { try signIn() } == expected, "\(seconds)")
+      #expect(refusal { try signIn() } == .invalidSessionInfo, "\(seconds)")
+    }
+  }
 }

@@ -56,6 +56,85 @@ import TestSupport
     for _ in 0..<10 { #expect(refusal { try world.signIn("ann", "wrong-1") } == .invalidLoginCredentials) }
   }
 
+  private static func at(_ address: String?) -> AccountsCaller { AccountsCaller(.user, address: address) }
+
+  /// Tries wrong passwords from many addresses, until `count` were counted.
+  private static func attack(_ world: ServiceWorld, guesses count: Int, from network: String = "198.51.100") {
+    for number in 0..<count {
+      _ = refusal { try world.signIn("ann", "wrong-1", by: at("\(network).\(number / 2)")) }
+    }
+  }
+
+  @Test(arguments: [100, 300]) func wrongGuessesOfOthersDoNotLockTheUserOut(guesses: Int) throws {
+    let world = try ServiceWorld()
+    _ = try world.signUp("ann", address: "192.0.2.1")
+    _ = try world.signIn("ann", by: Self.at("2001:db8::1"))
+    Self.attack(world, guesses: guesses)
+    #expect(try world.signIn("ann", by: Self.at("192.0.2.1")).user.email == "ann@example.com")
+    // Another address of the same IPv6 network.
+    _ = try world.signIn("ann", by: Self.at("2001:db8::2:1"))
+    // The user's own mistakes are limited as before.
+    for _ in 0..<10 { _ = refusal { try world.signIn("ann", "wrong-1", by: Self.at("192.0.2.1")) } }
+    #expect(refusal { try world.signIn("ann", by: Self.at("192.0.2.1")) } == .tooManyAttempts)
+  }
+
+  @Test func strangersAreSlowedDownDuringAnAttack() throws {
+    let world = try ServiceWorld()
+    _ = try world.signUp("ann", address: "192.0.2.1")
+    Self.attack(world, guesses: 99)
+    func guess(_ address: String) -> AccountError.Code? {
+      refusal { try world.signIn("ann", "wrong-1", by: Self.at(address)) }
+    }
+    // Before the attack is large enough, a place has ten guesses.
+    #expect(guess("203.0.113.1") == .invalidLoginCredentials)
+    // Then two. The first place has used one.
+    #expect([guess("203.0.113.1"), guess("203.0.113.1")] == [.invalidLoginCredentials, .tooManyAttempts])
+    #expect(
+      [guess("203.0.113.2"), guess("203.0.113.2"), guess("203.0.113.2")]
+        == [.invalidLoginCredentials, .invalidLoginCredentials, .tooManyAttempts])
+    // A user at a new place still signs in, and that place is known from then on.
+    _ = try world.signIn("ann", by: Self.at("203.0.113.3"))
+    for _ in 0..<3 { #expect(guess("203.0.113.3") == .invalidLoginCredentials) }
+  }
+
+  @Test func aLargeAttackClosesTheAccountToStrangersUntilTimePassesOrTheUserResetsThePassword() throws {
+    for reset in [false, true] {
+      let world = try ServiceWorld()
+      _ = try world.signUp("ann", address: "192.0.2.1")
+      Self.attack(world, guesses: 300)
+      let stranger = Self.at("203.0.113.9")
+      #expect(refusal { try world.signIn("ann", by: stranger) } == .tooManyAttempts)
+      if reset {
+        _ = try world.service.sendOobCode(
+          .init(.resetPassword, email: "ann@example.com"), by: ServiceWorld.user)
+        _ = try world.service.resetPassword(
+          .init(code: try world.code(.resetPassword), newPassword: "secret-1"), by: stranger)
+      } else {
+        world.clock.advance(seconds: 3)
+      }
+      _ = try world.signIn("ann", by: stranger)
+    }
+  }
+
+  @Test func rejectedAttemptsAreLoggedOnceAMinute() throws {
+    let world = try ServiceWorld()
+    _ = try world.signUp("ann", address: "192.0.2.7")
+    for _ in 0..<30 { _ = refusal { try world.signIn("ann", "wrong-1") } }
+    func rejections() -> [AccountEvent] { world.events.filter { $0.reason?.hasPrefix("too many") ?? false } }
+    #expect(rejections().map(\.email) == ["ann@example.com"])
+    #expect(rejections().map(\.client) == ["192.0.2.1"])
+    #expect(rejections().map(\.kind) == [.signInFailed])
+    world.clock.advance(seconds: 60)
+    for _ in 0..<3 { _ = refusal { try world.signIn("ann", "wrong-1") } }
+    #expect(rejections().count == 2)
+    // An address that guesses for many accounts is logged under its address.
+    for number in 0..<200 {
+      _ = refusal { try world.signIn("user\(number)", "wrong-1", by: Self.at("203.0.113.1")) }
+    }
+    #expect(rejections().count == 3)
+    #expect(rejections().last?.reason == "too many wrong passwords from this address")
+  }
+
   @Test func newAccountsAreLimitedPerAddress() throws {
     let world = try ServiceWorld()
     func signUp(_ address: String?) throws {

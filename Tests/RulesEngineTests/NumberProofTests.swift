@@ -73,6 +73,56 @@ import WireFormat
     return .double(random.pick([double, double.nextUp, double.nextDown]))
   }
 
+  /// Returns a BSON number, for rules a map.
+  private static func bsonNumber(_ random: inout SplitMix) -> Value {
+    let whole = Int64.random(in: -4...4, using: &random)
+    let (type, content) =
+      random.chance(oneIn: 2)
+      ? (BSONType.int32, Value.integer(whole)) : (.decimal128, .string(random.pick(["\(whole)", "\(whole).5", "NaN"])))
+    return .map(MapValue([(type.rawValue, content)]))
+  }
+
+  // A filter on numbers also finds BSON numbers in an enterprise database, and rules read these as maps.
+  @Test(arguments: [
+    ("F < 5", FieldOperator.lessThan, Value.integer(5)), ("F <= 5", .lessThanOrEqual, .integer(5)),
+    ("F > 5", .greaterThan, .double(5)), ("F >= 5", .greaterThanOrEqual, .integer(5)), ("F == 5", .equal, .integer(5)),
+    ("F is number", .lessThan, .integer(5)), ("F is number", .equal, .integer(5)), ("F != 6", .equal, .integer(5)),
+    ("F is map", .lessThan, int32(5)), ("F is map", .equal, int32(5)), ("F is map", .equal, decimal("5")),
+    ("F == {'__decimal128__': '5'}", .equal, decimal("5")), ("5 in F", .arrayContains, .integer(5)),
+    ("{'__decimal128__': '5'} in F", .arrayContains, decimal("5")),
+    ("F == [{'__decimal128__': '5'}]", .equal, .array([decimal("5")])),
+  ])
+  func filtersOnNumbersDoNotExcludeBSONNumbers(condition: String, operation: FieldOperator, operand: Value) throws {
+    let text = condition.replacing("F", with: "resource.data.n")
+    let filter = QueryFilter.field(Self.n, operation, operand)
+    #expect(try !ProofTests.allows(text, filter, edition: .enterprise), "\(text)")
+    #expect(try ProofTests.allows("resource.data.n != null", filter, edition: .enterprise))
+  }
+
+  @Test func aFilterForNaNDoesNotExcludeDecimals() throws {
+    let filter = QueryFilter.unary(Self.n, .isNaN)
+    for condition in ["is number", "is float"] {
+      #expect(try ProofTests.allows("resource.data.n \(condition)", filter))
+      #expect(try !ProofTests.allows("resource.data.n \(condition)", filter, edition: .enterprise))
+    }
+  }
+
+  @Test func filtersOnOtherTypesProveInEnterpriseDatabases() throws {
+    for (text, filter) in [
+      ("F == 'a'", QueryFilter.field(Self.n, .equal, .string("a"))),
+      ("F < 'b'", .field(Self.n, .lessThan, .string("a"))),
+      ("F != 5", .field(Self.n, .notEqual, .integer(5))),
+    ] {
+      let text = text.replacing("F", with: "resource.data.n")
+      #expect(try ProofTests.allows(text, filter, edition: .enterprise), "\(text)")
+    }
+  }
+
+  private static func int32(_ number: Int64) -> Value { .map(MapValue([(BSONType.int32.rawValue, .integer(number))])) }
+  private static func decimal(_ text: String) -> Value {
+    .map(MapValue([(BSONType.decimal128.rawValue, .string(text))]))
+  }
+
   private static func literal(_ value: Value) -> String {
     switch value {
     case .integer(.min): "(-9223372036854775807 - 1)"
@@ -97,7 +147,8 @@ import WireFormat
   }
 
   /// No filter that counts as a proof finds a number for which the rule's comparison is false.
-  @Test(arguments: TestSeeds.of("RULES_SEED", otherwise: [1, 2])) func proofsHoldForEveryNumber(seed: UInt64) throws {
+  @Test(arguments: TestSeeds.of("RULES_SEED", otherwise: [1, 2]), [Edition.standard, .enterprise])
+  func proofsHoldForEveryNumber(seed: UInt64, edition: Edition) throws {
     var random = SplitMix(seed: seed)
     let database = try #require(DatabaseID(project: "p"))
     let evaluator = Evaluator()
@@ -116,11 +167,13 @@ import WireFormat
           random.chance(oneIn: 2)
           ? .field(Self.n, random.pick(Self.operators), k) : Self.filter(&random)
         request.query = query
+        request.edition = edition
         guard evaluator.decide(rules, request).isAllowed else { continue }
         proofs += 1
         var matcher = DocumentMatcher(query.filter, in: database)
         for _ in 0..<40 {
-          let value = Self.number(&random)
+          let isBSON = edition.hasBSONTypes && random.chance(oneIn: 2)
+          let value = isBSON ? Self.bsonNumber(&random) : Self.number(&random)
           let document = EncodedFields(MapValue([("n", value)]))
           let path = RulesFixture.path("t/z")
           guard try document.withMap({ try matcher.matches($0, at: path) }) else { continue }
@@ -131,6 +184,6 @@ import WireFormat
         }
       }
     }
-    #expect(proofs > 2_000, "too few queries were proved for a meaningful test, seed \(seed)")
+    #expect(proofs > (edition == .standard ? 2_000 : 500), "too few queries were proved for a meaningful test, seed \(seed)")
   }
 }

@@ -10,7 +10,7 @@ import WireFormat
 @Suite struct ProofTests {
   static func allows(
     _ condition: String, _ filter: QueryFilter?, limit: Int? = nil, mode: ProofMode = .sound,
-    pattern: String = "/t/{id}", query change: (inout Query) -> Void = { _ in }
+    edition: Edition = .standard, pattern: String = "/t/{id}", query change: (inout Query) -> Void = { _ in }
   ) throws -> Bool {
     let rules = try Ruleset(
       compiling: "rules_version = '2'; service cloud.firestore { match /databases/{database}/documents {"
@@ -21,6 +21,7 @@ import WireFormat
     query.limit = limit
     change(&query)
     request.query = query
+    request.edition = edition
     return rules.decide(request, mode: mode).isAllowed
   }
 

@@ -391,7 +391,7 @@ private struct Simulation {
     doing = "batchGet of \(keys) at \(consistency)"
     var request = BatchGetDocumentsRequest(keys)
     request.consistency = consistency
-    let cursor = try service.batchGetDocuments(request, in: id, as: .admin)
+    let cursor = try #require(try service.batchGetDocuments(request, in: id, as: .admin).slice())
     var found: [DocumentKey: Twin.Stored] = [:]
     var order: [DocumentKey] = []
     var random = random

@@ -10,6 +10,7 @@ import Testing
   /// The files that declare limits, with the heading of their table.
   static let sources: [(heading: String, path: String)] = [
     ("Documents, queries and transactions", "Sources/Model/DocumentModel/Limits.swift"),
+    ("Databases of an emulator", "Sources/Storage/DocumentStore/Catalog/BlankDatabases.swift"),
     ("Queries", "Sources/Query/QueryEngine/Planning/QueryError.swift"),
     ("Listeners", "Sources/Watch/WatchStream.swift"),
     ("Write streams", "Sources/Services/DatabaseService/Streams/WriteStream.swift"),
@@ -18,7 +19,10 @@ import Testing
     ("Security rules", "Sources/Rules/RulesEngine/Syntax/SourceText.swift"),
     ("Evaluation of rules", "Sources/Rules/RulesEngine/Evaluation/Evaluator/Evaluator.swift"),
     ("Accounts", "Sources/Services/Accounts/Users/User.swift"),
+    ("Wrong passwords", "Sources/Services/Accounts/Passwords/SignInThrottle.swift"),
+    ("Known places of accounts", "Sources/Services/Accounts/Passwords/KnownPlaces.swift"),
     ("Tokens", "Sources/Services/Accounts/Tokens/TokenMinter.swift"),
+    ("Codes for telephones", "Sources/Services/IdentityService/PhoneCodes.swift"),
     ("Batches of accounts", "Sources/Services/IdentityService/BatchCreate.swift"),
     ("Keys of programs", "Sources/Services/Accounts/Tokens/ServiceKeys.swift"),
     ("Buckets", "Sources/Services/Files/Objects/Bucket.swift"),

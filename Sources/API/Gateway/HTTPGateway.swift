@@ -24,14 +24,16 @@ package struct HTTPGateway: Sendable {
 
   /// Creates a gateway for a service, its accounts and, if given, its files.
   ///
-  /// - Parameter usesTLS: whether clients reach the server by `https`.
+  /// - Parameters:
+  ///   - usesTLS: whether clients reach the server by `https`.
+  ///   - hostName: the host on which the operator lets the server listen.
   package init(
     _ service: FirestoreService, accounts: AccountStore, identity: AccountsService, files: StorageService? = nil,
-    usesTLS: Bool = false,
+    usesTLS: Bool = false, hostName: String? = nil,
     operations: OperationsService
   ) {
     verifier = accounts.mode.acceptsUnsignedTokens ? EmulatorTokens(accounts) : AccountTokens(accounts)
-    let authenticator = Authenticator(verifier: verifier, mode: service.mode)
+    let authenticator = Authenticator(verifier: verifier, mode: service.mode, hostName: hostName)
     let channels = WebChannelHandler(service, authenticator)
     let metrics = MetricsReport(operations, service) { channels.openChannels }
     self.operations = RequestDispatcher(

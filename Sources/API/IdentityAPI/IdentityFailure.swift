@@ -1,10 +1,13 @@
 import Accounts
 import DatabaseService
+import GatewayCore
 import WireFormat
 
 /// The response of the Identity Toolkit API for an error (auth-api.md, section 5).
 struct IdentityFailure {
   let httpStatus: Int
+  /// Whether the server caused the error, so that its log needs the details.
+  var isFault: Bool { httpStatus == 500 || httpStatus == 429 }
   private let message: String
   private let reason: StaticString
   private let status: StaticString?
@@ -48,9 +51,16 @@ struct IdentityFailure {
       (httpStatus, reason, status) = (400, "invalid", "INVALID_ARGUMENT")
       message = error.message
     default:
-      // A storage error contains server paths: send none of it to clients.
-      (httpStatus, reason, status) = (500, "internalError", "INTERNAL")
-      message = "INTERNAL_ERROR"
+      // A storage error contains server paths. A status has a text for clients.
+      let failure = (error as? TokenError).map { Status($0) } ?? Status(error, database: nil)
+      if failure.code == .resourceExhausted {
+        // The disk or the data file is full. Clients read the code before the colon.
+        (httpStatus, reason, status) = (429, "quotaExceeded", "RESOURCE_EXHAUSTED")
+        message = AccountError(.quotaExceeded, failure.message).message
+      } else {
+        (httpStatus, reason, status) = (500, "internalError", "INTERNAL")
+        message = "INTERNAL_ERROR"
+      }
     }
     self.needsLogin = needsLogin
   }

@@ -128,7 +128,7 @@ package final class IdentityHandler: API {
       }
     case .failure(let error):
       let failure = IdentityFailure(error)
-      if failure.httpStatus == 500 { responder.exchange.logFailure("\(error)") }
+      if failure.isFault { responder.exchange.logFailure("\(error)", status: failure.httpStatus) }
       responder.sendJSON(failure.json, status: failure.httpStatus, cacheControl: "no-store")
     }
   }

@@ -44,7 +44,7 @@ enum FilesSetup {
           contents = try wrapped(memoryRoot) { () throws(FilesError) in try inMemory() }
           metadata = try LMDBStore.open(.inMemory(mapBytes: min(mapBytes, inMemoryMetadataBytesMax)))
         }
-      } catch { throw .storage(error) }
+      } catch { throw FilesError(error) }
       let store = FileStore(metadata: metadata, contents: contents, configuration: settings)
       try store.recover()
       DispatchQueue.global(qos: .utility).async { [weak store] in
@@ -78,7 +78,7 @@ enum FilesSetup {
     settings.wasCommitted = { (database, number) throws(FilesError) in
       do throws(StorageError) {
         return try lastMark(of: database, databases, directory) == number
-      } catch { throw .storage(error) }
+      } catch { throw FilesError(error) }
     }
     settings.makesBuckets = configuration.serverMode.createsWhatRequestsName
     if let project = configuration.project {
@@ -107,7 +107,7 @@ enum FilesSetup {
     guard let directory else { return }
     do throws(StorageError) {
       guard try DataDirectory.hasFiles(in: directory.path) else { return }
-    } catch { throw .storage(error) }
+    } catch { throw FilesError(error) }
     _ = try files.store()
   }
 

@@ -8,6 +8,7 @@ package import Files
 import FileService
 import Gateway
 package import GatewayCore
+import Glibc
 import IdentityService
 import KeyValue
 import LMDBEngine
@@ -95,7 +96,7 @@ public final class Server: Sendable {
       service, accounts: accounts, identity: identity,
       files: StorageService(
         store: files, rules: fileRules, documents: service, project: configuration.project),
-      usesTLS: configuration.tls != nil, operations: operations)
+      usesTLS: configuration.tls != nil, hostName: configuration.host, operations: operations)
     // The operator decides which clients reach this address.
     let listener = gateway.operations
     do {
@@ -111,7 +112,12 @@ public final class Server: Sendable {
     } catch { throw Self.error(error) }
     try openConfigured(indexes)
     do throws(FilesError) { try FilesSetup.openStored(files, directory) } catch {
-      let reason = if case .storage(let error) = error { error.description } else { "\(error)" }
+      let reason =
+        switch error {
+        case .storage(let error): error.description
+        case .full: "no space left on the disk, or the limit of --map-size is reached"
+        default: "\(error)"
+        }
       throw .storage("cannot open the files of the data directory: \(reason)")
     }
   }
@@ -260,13 +266,30 @@ public final class Server: Sendable {
       indexes: { indexes.configuration(of: $0) },
       indexObserver: configuration.logsProgress
         ? IndexLog { configuration.log(.info, "index.progress", $0) }.observer : nil,
-      scratch: ScratchSpace(configuration.scratchBudget, directory: directory?.path)
+      scratch: ScratchSpace(configuration.scratchBudget, directory: directory?.path),
+      blanks: mode.createsWhatRequestsName ? blankDatabases(directory) : nil
     ) { (id) throws(StorageError) in
       guard mode.createsWhatRequestsName || id == declared else { return nil }
       guard let directory else { return try LMDBStore.open(.inMemory(mapBytes: mapBytes)) }
       return try LMDBStore.open(LMDBOptions(path: try directory.makeFile(of: id), mapBytes: mapBytes))
     }
   }
+
+  /// Returns the databases that requests to an emulator name, but that do not exist.
+  private static func blankDatabases(_ directory: DataDirectory?) -> BlankDatabases {
+    var limit = rlimit()
+    let descriptors =
+      getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 ? Int(clamping: limit.rlim_cur) : .max
+    let openMax = min(
+      BlankDatabases.openDatabasesMax, max(1, descriptors / (2 * BlankDatabases.descriptorsPerDatabase)))
+    return BlankDatabases(
+      openMax: openMax,
+      isStored: { id in directory.map { access(DataDirectory.file(of: id, in: $0.path), F_OK) == 0 } ?? false },
+      makeStore: { () throws(StorageError) in try LMDBStore.open(.inMemory(mapBytes: blankMapBytes)) })
+  }
+
+  /// The map of a store of blank databases, in bytes. It contains declared indexes only.
+  private static let blankMapBytes = 16 << 20
 
   private static func enterpriseNames(_ configuration: HearthConfiguration) -> [String] {
     configuration.enterpriseDatabases ?? (configuration.mode == .emulator ? ["enterprise*"] : [])

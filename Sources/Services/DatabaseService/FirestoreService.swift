@@ -49,15 +49,16 @@ package final class FirestoreService: Sendable {
 
   // MARK: Callers
 
-  /// Returns a database as a caller may use it.
+  /// Returns a database as a caller may use it. Requests that only read pass `false` as `creates`: then a database that
+  /// does not exist is empty, and is not created.
   ///
   /// Cost: two short locks.
   /// - Throws: `PERMISSION_DENIED` if the database has no rules and the caller is not admitted without rules;
   ///   `INVALID_ARGUMENT` if the active rules do not compile; `NOT_FOUND` if the database is not served;
   ///   ``StorageError`` if the database cannot be opened.
-  package func access(to id: DatabaseID, as caller: Caller) throws -> DatabaseAccess {
+  package func access(to id: DatabaseID, as caller: Caller, creates: Bool = true) throws -> DatabaseAccess {
     let access = try access(of: caller, to: id)
-    return DatabaseAccess(try database(id), access)
+    return DatabaseAccess(try database(id, creates: creates), access)
   }
 
   private func access(of caller: Caller, to id: DatabaseID) throws(Status) -> Access {
@@ -99,8 +100,8 @@ package final class FirestoreService: Sendable {
 
   /// Returns a database without authorizing a caller.
   /// - Throws: `NOT_FOUND` if the database is not served, ``StorageError`` if it cannot be opened.
-  private func database(_ id: DatabaseID) throws -> DocumentDatabase {
-    guard let database = try databases.database(id) else {
+  private func database(_ id: DatabaseID, creates: Bool = true) throws -> DocumentDatabase {
+    guard let database = try databases.database(id, creates: creates) else {
       throw Status(
         .notFound,
         "The database \(id.database) does not exist for project \(id.project). "
@@ -117,7 +118,7 @@ package final class FirestoreService: Sendable {
     let evaluation = evaluations.take()
     defer { evaluations.give(evaluation) }
     let now = Timestamp(uncheckedMicroseconds: databases.clock.now())
-    guard let id, let database = try? database(id) else { return body(evaluation, now) }
+    guard let id, let database = try? database(id, creates: false) else { return body(evaluation, now) }
     return try database.read { reader in
       evaluation.begin(reader.snapshot)
       return body(evaluation, now)
@@ -140,9 +141,12 @@ package final class FirestoreService: Sendable {
   /// The hubs of the databases that have listeners. A hub delivers documents without authorizing them.
   package func watchHubs(as _: Administrator) -> WatchHubRegistry { watchHubs }
 
-  /// Returns a database.
+  /// Returns a database, or `nil` if it does not exist and a request would have to create it.
   /// - Throws: `NOT_FOUND` if the database is not served, ``StorageError`` if it cannot be opened.
-  func database(_ id: DatabaseID, as _: Administrator) throws -> DocumentDatabase { try database(id) }
+  func existingDatabase(_ id: DatabaseID, as _: Administrator) throws -> DocumentDatabase? {
+    guard let database = try databases.existing(id) else { return databases.createsDatabases ? nil : try database(id) }
+    return database
+  }
 
   /// Returns the databases that are open now, sorted by name.
   func openDatabases(as _: Administrator) -> [DocumentDatabase] { databases.openDatabases }

@@ -104,6 +104,7 @@ package struct Status: Error, Equatable, Sendable {
     case .wire(let error): self.init(.invalidArgument, error.description)
     case .storage(let error): self.init(error)
     case .denied(let text): self.init(.permissionDenied, text)
+    case .tooLongForLoop: self.init(fault: "a commit was not planned again on another thread")
     case .overloaded(let limit):
       self.init(
         .unavailable, "More than \(limit) bytes of commits wait for the disk. Try again with exponential backoff.")
@@ -130,7 +131,7 @@ package struct Status: Error, Equatable, Sendable {
   private init(_ error: StorageError) {
     let (code, message): (Code, String) =
       switch error {
-      case .storageFull, .tooManyReaders: (.resourceExhausted, error.description)
+      case .storageFull, .tooManyReaders, .tooManyDatabases: (.resourceExhausted, error.description)
       case .diskFull: (.resourceExhausted, "no space left on the disk of the server; free some, then try again")
       case .oversized: (.invalidArgument, error.description)
       case .locked: (.failedPrecondition, "another process uses the data of this server; stop it, then try again")

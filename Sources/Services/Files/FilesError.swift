@@ -52,8 +52,8 @@ package enum FilesError: Error, Equatable, Sendable {
   /// A system call failed. `code` is its `errno`.
   case system(operation: String, path: String, code: Int32)
 
-  /// Converts an error of the metadata store.
-  init(_ error: StorageError) {
+  /// Converts an error of the metadata store. A full disk and a full data file are ``full``.
+  package init(_ error: StorageError) {
     switch error {
     case .diskFull, .storageFull: self = .full
     default: self = .storage(error)

@@ -6,7 +6,7 @@ package struct AccountsCaller: Sendable {
   /// An end user, who proves an identity by an ID token in the request; an administrator; or a test suite that
   /// controls an emulator, which otherwise has the rights of an end user.
   package var role: AccountEvent.Actor
-  /// The client's address, which the throttle counts; `nil` for this machine.
+  /// The client's address; `nil` for this machine.
   package var address: String?
   /// Returns the link for an email, for the kind of its code, the code, and the URL to open afterwards.
   package var makeLink: @Sendable (ActionCode.Kind, _ code: String, _ continueURL: String?) -> String
@@ -20,6 +20,9 @@ package struct AccountsCaller: Sendable {
     self.address = address
     self.makeLink = makeLink
   }
+
+  /// The place that the throttle counts; `nil` for this machine.
+  var place: String? { address.map(KnownPlaces.place) }
 
   var isAdmin: Bool { role == .admin }
 

@@ -44,9 +44,10 @@ package final class AccountsService: Sendable {
   package let options: Options
   let passwords: Passwords
   let throttle: SignInThrottle
+  let knownPlaces: KnownPlaces
   let mail: MailCommand?
   /// Codes for phone numbers, in emulator mode only.
-  let phoneCodes = PhoneCodes()
+  let phoneCodes: PhoneCodes
   private let settings: Mutex<AccountsSettings>
   private let shortQueue = BoundedWorkers("accounts", unfinishedMax: WorkerLimits.accountsUnfinishedMax)
   private let passwordQueue: BoundedWorkers
@@ -62,6 +63,9 @@ package final class AccountsService: Sendable {
     self.options = options
     passwords = try Passwords(accounts.mode == .emulator ? .least : .standard)
     throttle = SignInThrottle(now: accounts.now)
+    knownPlaces = KnownPlaces(now: accounts.now)
+    let now = accounts.now
+    phoneCodes = PhoneCodes(now: { now() / 1_000_000 })
     let audit = accounts.audit
     // In emulator mode tests read the codes from the control endpoint instead.
     mail =

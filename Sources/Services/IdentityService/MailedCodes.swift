@@ -46,14 +46,14 @@ extension AccountsService {
     }
   }
 
-  /// Limits the number of emails per recipient and per client address.
+  /// Limits the number of emails per recipient and per place of the client.
   func countMail(_ email: String, _ caller: AccountsCaller) throws {
     guard accounts.mode == .production, !caller.isAdmin else { return }
     guard throttle.allows(.mail, email) else { throw AccountError(.resetPasswordExceedLimit) }
     throttle.count(.mail, email)
-    guard let address = caller.address else { return }
-    guard throttle.allows(.mailsFromAddress, address) else { throw AccountError(.resetPasswordExceedLimit) }
-    throttle.count(.mailsFromAddress, address)
+    guard let place = caller.place else { return }
+    guard throttle.allows(.mailsFromPlace, place) else { throw AccountError(.resetPasswordExceedLimit) }
+    throttle.count(.mailsFromPlace, place)
   }
 
   // MARK: Test suites

@@ -33,7 +33,10 @@ extension AccountsService {
       }
       return (found, uid)
     }
-    throttle.reset(.account, found.email)
+    // The holder of the code reads the mails of the account's user. Earlier places may have used a stolen password.
+    throttle.reset(.strangers, found.email)
+    knownPlaces.forget(found.email)
+    notePlace(of: found.email, caller)
     audit(.changed, uid, by: caller, method: "emailCode") { $0.fields = ["password"] }
     return found
   }

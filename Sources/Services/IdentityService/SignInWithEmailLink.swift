@@ -56,6 +56,7 @@ extension AccountsService {
       user.hasEmailLinkSignIn = true
     }
     outcome.isNew = isNew
+    notePlace(of: email, caller)
     send(recovery: recovery, caller)
     audit(isNew ? .created : .signedIn, outcome.user.uid, by: caller, method: "emailLink")
     return outcome

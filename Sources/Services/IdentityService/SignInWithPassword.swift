@@ -40,7 +40,7 @@ extension AccountsService {
       auditFailure(user, "disabled", caller)
       throw AccountError(.userDisabled)
     }
-    throttle.reset(.accountFromAddress, Self.subject(email, caller))
+    notePlace(of: email, caller)
     let known = user.passwordHash
     let replacement = try known.flatMap { try passwords.replacement(of: $0, password) }
     var outcome = try accounts.signIn(provider: "password", find: { _ in user.uid }) { user in
@@ -59,28 +59,68 @@ extension AccountsService {
 
   // MARK: Password guessing
 
-  /// Rejects an attempt after too many failures: for the account from this address, for the account, or from this
-  /// address. Call it before the account is read, so that the response does not reveal whether the account exists.
+  /// Rejects an attempt after too many failures: for the account from this place, from this place, or for the account
+  /// from places that are not known to belong to its user. Call it before the account is read, so that the response does
+  /// not reveal whether the account exists.
+  ///
+  /// A known place is never rejected for the failures of others, so an attacker cannot lock a user out there. An
+  /// unknown one gets few attempts while the account is under attack, and none if the attack is large.
   private func checkAttempts(_ email: String, _ caller: AccountsCaller) throws {
     guard accounts.mode == .production else { return }
-    guard throttle.allows(.account, email), throttle.allows(.accountFromAddress, Self.subject(email, caller)),
-      caller.address.map({ throttle.allows(.address, $0) }) ?? true
-    else {
-      throw AccountError(
-        .tooManyAttempts,
-        "Access to this account has been temporarily disabled due to many failed login attempts. "
-          + "You can immediately restore it by resetting your password or you can try again later.")
+    let subject = Self.subject(email, caller)
+    if let place = caller.place, !throttle.allows(.place, place) {
+      throw rejection("too many wrong passwords from this address", of: nil, logged: place, caller)
     }
+    guard throttle.allows(.accountFromPlace, subject) else {
+      throw rejection("too many wrong passwords for this account from this address", of: email, logged: subject, caller)
+    }
+    guard throttle.isUnderAttack(email), !isKnown(email, caller) else { return }
+    guard throttle.allows(.strangers, email), throttle.allows(.stranger, subject) else {
+      throw rejection("too many wrong passwords for this account from unknown addresses", of: email, logged: email, caller)
+    }
+  }
+
+  /// Logs a rejected attempt, at most once a minute for the subject `logged`, and returns the error.
+  private func rejection(
+    _ reason: String, of email: String?, logged subject: String, _ caller: AccountsCaller
+  ) -> AccountError {
+    if throttle.allows(.logLine, subject) {
+      throttle.count(.logLine, subject)
+      audit(.signInFailed, nil, by: caller, method: "password") { event in
+        event.email = email
+        event.reason = reason
+      }
+    }
+    return AccountError(
+      .tooManyAttempts,
+      "Access to this account has been temporarily disabled due to many failed login attempts. "
+        + "You can immediately restore it by resetting your password or you can try again later.")
   }
 
   private func countFailure(_ email: String, _ caller: AccountsCaller) {
     guard accounts.mode == .production else { return }
-    throttle.count(.account, email)
-    throttle.count(.accountFromAddress, Self.subject(email, caller))
-    if let address = caller.address { throttle.count(.address, address) }
+    let subject = Self.subject(email, caller)
+    throttle.count(.accountFromPlace, subject)
+    if let place = caller.place { throttle.count(.place, place) }
+    guard !isKnown(email, caller) else { return }
+    throttle.count(.strangers, email)
+    throttle.count(.stranger, subject)
+  }
+
+  private func isKnown(_ email: String, _ caller: AccountsCaller) -> Bool {
+    knownPlaces.contains(caller.place ?? "", of: email)
+  }
+
+  /// Records that the user of an account has proved who they are, at the place of the caller.
+  func notePlace(of email: String, _ caller: AccountsCaller) {
+    guard accounts.mode == .production, !caller.isAdmin else { return }
+    let subject = Self.subject(email, caller)
+    throttle.reset(.accountFromPlace, subject)
+    throttle.reset(.stranger, subject)
+    knownPlaces.note(caller.place ?? "", of: email)
   }
 
   private static func subject(_ email: String, _ caller: AccountsCaller) -> String {
-    email + " " + (caller.address ?? "")
+    email + " " + (caller.place ?? "")
   }
 }

@@ -63,6 +63,7 @@ extension AccountsService {
       try users.insert(made)
       return made.uid
     }
+    if let email { notePlace(of: email, caller) }
     audit(.created, outcome.user.uid, by: caller, method: method)
     return SignedUp(user: outcome.user, session: outcome)
   }
@@ -88,6 +89,7 @@ extension AccountsService {
       user.setPassword(hash, now: now)
       if let name { user.displayName = name }
     }
+    notePlace(of: email, caller)
     send(recovery: recovery, caller)
     audit(.linked, user.uid, by: caller, method: "password")
     return SignedUp(user: outcome.user, session: outcome)
@@ -113,11 +115,11 @@ extension AccountsService {
 
   /// Limits the number of new accounts per client address.
   private func countSignUp(_ caller: AccountsCaller) throws {
-    guard accounts.mode == .production, let address = caller.address else { return }
-    guard throttle.allows(.signUp, address) else {
+    guard accounts.mode == .production, let place = caller.place else { return }
+    guard throttle.allows(.signUp, place) else {
       throw AccountError(.tooManyAttempts, "Too many accounts were created from this address. Try again later.")
     }
-    throttle.count(.signUp, address)
+    throttle.count(.signUp, place)
   }
 }
 

@@ -32,14 +32,15 @@ package final class DocumentDatabase: Sendable {
   /// Opens a database in an engine, and initializes the engine if it is empty.
   ///
   /// If `indexes` is given, it replaces the stored index configuration; otherwise that stays in effect. Index
-  /// entries are built in the background, starting with ``continueBackgroundWork()``.
+  /// entries are built in the background, starting with ``continueBackgroundWork()``. A new database exists, empty,
+  /// since `origin`, in microseconds since 1970; by default since now.
   /// - Throws: ``StorageError/unsupportedFormat(path:found:supported:)`` if a newer version wrote the data, and
   ///   other ``StorageError``s if the engine fails.
   package init(
     id: DatabaseID, edition: Edition = .standard, store: any KeyValueStore, retention: Retention = Retention(),
     clock: Clock = .system, indexes: IndexConfiguration? = nil, indexBatch: IndexBatch = IndexBatch(),
     indexObserver: IndexObserver? = nil, counters: CommitCounters = CommitCounters(),
-    scratch: ScratchSpace = .process
+    scratch: ScratchSpace = .process, origin: Int64? = nil
   ) throws(StorageError) {
     self.id = id
     self.edition = edition
@@ -47,7 +48,7 @@ package final class DocumentDatabase: Sendable {
     self.clock = clock
     self.scratch = scratch
     self.retention = retention
-    let incarnation = try Self.format(store, clock: clock)
+    let incarnation = try Self.format(store, origin: origin ?? clock.now())
     identity = Mutex(incarnation)
     transactions = TransactionTable(seed: incarnation, clock: clock)
     queue = CommitQueue(store: store, indexCache: indexCache, label: "hearth.writer.\(id.name)", counters: counters)
@@ -127,7 +128,7 @@ package final class DocumentDatabase: Sendable {
   }
 
   /// Plans the requests and queues them: small ones on the calling thread, large ones on another thread, so the
-  /// caller's event loop is not blocked.
+  /// caller's event loop is not blocked. A small one whose rules take long also moves to another thread.
   private func submit(_ requests: [CommitRequest], completions: [CommitQueue.Completion]) {
     let bytes = requests.reduce(0) { $0 + $1.bytes }
     guard CommitQueue.memory.take(bytes) else { return CommitQueue.refuse(completions) }
@@ -138,9 +139,13 @@ package final class DocumentDatabase: Sendable {
     } else if requests.contains(where: isCheckLong) {
       DispatchQueue.global().async { self.planAndSubmit(requests, completions) }
     } else {
-      planAndSubmit(requests, completions)
+      planAndSubmit(requests, completions, isOnLoop: true)
     }
   }
+
+  /// Plans commits whose rules take long.
+  private static let planners = BoundedWorkers(
+    "planners", threads: WorkerLimits.processors, unfinishedMax: WorkerLimits.plannersUnfinishedMax)
 
   /// The largest request planned on the caller's thread, in bytes: about ten milliseconds of work.
   private static let plannedAtOnceBytesMax = 512 << 10
@@ -157,7 +162,8 @@ package final class DocumentDatabase: Sendable {
 
   /// Plans requests whose bytes are taken from the memory of unfinished commits.
   private func planAndSubmit(
-    _ requests: [CommitRequest], _ completions: [CommitQueue.Completion], areLarge: Bool = false
+    _ requests: [CommitRequest], _ completions: [CommitQueue.Completion], areLarge: Bool = false,
+    isOnLoop: Bool = false
   ) {
     let arrival = clock.now()
     var members: [CommitWriter.Member] = []
@@ -165,14 +171,23 @@ package final class DocumentDatabase: Sendable {
     for (var request, completion) in zip(requests, completions) {
       request.edition = edition
       do throws(CommitError) {
-        members.append(try member(request, arrival: arrival))
+        members.append(try member(request, arrival: arrival, isOnLoop: isOnLoop))
         waiting.append(completion)
+      } catch .tooLongForLoop {
+        planLater(request, completion)
       } catch {
         CommitQueue.memory.give(request.bytes)
         completion(.failure(error))
       }
     }
     if !members.isEmpty { queue.submit(members, completions: waiting, areLarge: areLarge) }
+  }
+
+  /// Plans a commit on another thread. If too many wait there, it is planned here, which holds back the client that sends
+  /// them.
+  private func planLater(_ request: CommitRequest, _ completion: @escaping CommitQueue.Completion) {
+    let isTaken = Self.planners.run { self.planAndSubmit([request], [completion]) }
+    if !isTaken { planAndSubmit([request], [completion]) }
   }
 
   /// Returns the time that server timestamps of a commit carry: the millisecond of its arrival, as in production, or
@@ -188,13 +203,15 @@ package final class DocumentDatabase: Sendable {
   }
 
   /// Plans a commit on the newest snapshot, and checks its transaction's reads for conflicts up to that snapshot.
-  private func member(_ request: CommitRequest, arrival: Int64) throws(CommitError) -> CommitWriter.Member {
+  private func member(
+    _ request: CommitRequest, arrival: Int64, isOnLoop: Bool
+  ) throws(CommitError) -> CommitWriter.Member {
     let requestTime = requestTime(of: request, arrival: arrival)
     do {
       let snapshot = try store.snapshot()
       defer { snapshot.end() }
       var reader = SnapshotReader(snapshot)
-      let plan = try plan(request, requestTime: requestTime, &reader)
+      let plan = try plan(request, requestTime: requestTime, isOnLoop: isOnLoop, &reader)
       if let reads = request.reads { try ConflictCheck.run(reads, on: snapshot) }
       return CommitWriter.Member(
         request: request, plan: plan, checkedVersion: try reader.lastVersion(), requestTime: requestTime,
@@ -209,12 +226,12 @@ package final class DocumentDatabase: Sendable {
   }
 
   private func plan(
-    _ request: CommitRequest, requestTime: Timestamp, _ reader: inout SnapshotReader
+    _ request: CommitRequest, requestTime: Timestamp, isOnLoop: Bool, _ reader: inout SnapshotReader
   ) throws(CommitError) -> CommitPlan? {
     let indexes: IndexCatalog
     do throws(StorageError) { indexes = try indexCache.catalog(&reader) } catch { throw .storage(error) }
     do throws(CommitError) {
-      return try CommitPlan(request, reader: &reader, indexes: indexes, requestTime: requestTime)
+      return try CommitPlan(request, reader: &reader, indexes: indexes, requestTime: requestTime, isOnLoop: isOnLoop)
     } catch {
       switch error {
       // A commit ahead in the queue may make this precondition hold, so the writer decides.
@@ -301,6 +318,12 @@ package final class DocumentDatabase: Sendable {
     }
   }
 
+  /// Whether nothing was committed since the database was created or cleared, so that closing it loses nothing that a
+  /// new database would not have.
+  var isPristine: Bool {
+    (try? read { reader in try reader.lastVersion() == Int64(bitPattern: reader.meta(.created)) }) ?? false
+  }
+
   /// Waits until no background work or writer holds the store, so that releasing the database closes its engine.
   func drain() {
     background.stop()
@@ -310,7 +333,7 @@ package final class DocumentDatabase: Sendable {
 
   // MARK: Format
 
-  private static func format(_ store: any KeyValueStore, clock: Clock) throws(StorageError) -> UInt64 {
+  private static func format(_ store: any KeyValueStore, origin: Int64) throws(StorageError) -> UInt64 {
     let snapshot = try store.snapshot()
     var reader = SnapshotReader(snapshot)
     let format = try reader.meta(.format)
@@ -324,7 +347,7 @@ package final class DocumentDatabase: Sendable {
     let fresh = newIncarnation()
     try store.write { (transaction) throws(StorageError) in
       try transaction.put(.format, DocumentStoreFormat.plain)
-      try writeOrigin(transaction, version: clock.now(), incarnation: fresh)
+      try writeOrigin(transaction, version: origin, incarnation: fresh)
     }
     return fresh
   }

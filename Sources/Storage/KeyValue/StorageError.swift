@@ -8,6 +8,8 @@ public enum StorageError: Error, Equatable, Sendable {
   case diskFull(path: String)
   /// All reader slots are in use.
   case tooManyReaders(limit: Int)
+  /// The server has as many databases as it may have, and none can be closed.
+  case tooManyDatabases(limit: Int)
   /// A key is empty or longer than ``KeyValueLimits/keyBytesMax``, or a value is longer than its limit.
   case oversized(keyBytes: Int, valueBytes: Int)
   /// Stored bytes are not as this code wrote them. `detail` says which bytes and how they differ.
@@ -34,6 +36,8 @@ extension StorageError: CustomStringConvertible {
       "no space left on the device that holds \(path); free some space, then try again"
     case .tooManyReaders(let limit):
       "all \(limit) reader slots are in use; try again when fewer reads are running"
+    case .tooManyDatabases(let limit):
+      "the server has \(limit) databases, which is its limit; clear some, use fewer projects, or restart it"
     case .oversized(let keyBytes, let valueBytes):
       "a key of \(keyBytes) bytes or a value of \(valueBytes) bytes is outside the limits of the store"
     case .corruption(let path, let detail):

@@ -7,8 +7,16 @@ extension GRPCHandler {
   func batchGetDocuments(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
     let database = try Self.database(of: message)
     let batch = try decode(message, BatchGetDocumentsRequest(), in: database, call)
-    let cursor = try service.batchGetDocuments(batch, in: database, as: call.caller)
-    call.send(BatchGetResponseProducer(cursor, mask: batch.mask, in: database), in: database)
+    let authorization = try service.batchGetDocuments(batch, in: database, as: call.caller)
+    func send(_ cursor: BatchGetDocumentsCursor) {
+      call.send(BatchGetResponseProducer(cursor, mask: batch.mask, in: database), in: database)
+    }
+    if let cursor = try authorization.slice() { return send(cursor) }
+    CooperativeTask.run(
+      call.exchange, isOver: { call.hasResponded }, wait: { _ in false }, authorization.slice
+    ) { result in
+      do { send(try result.get()) } catch { call.fail(error) }
+    }
   }
 
   func runQuery(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {

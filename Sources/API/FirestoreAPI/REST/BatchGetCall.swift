@@ -9,7 +9,13 @@ extension RESTHandler {
     try call.parameters.allowOnly()
     guard call.target.segmentCount == 0 else { return call.responder.sendText(404, "Not Found\n") }
     let batch = try decode(request, call, BatchGetDocumentsRequest())
-    let cursor = try service.batchGetDocuments(batch, in: call.database, as: call.caller)
-    call.send(BatchGetResponseProducer(cursor, mask: batch.mask, in: call.database))
+    let authorization = try service.batchGetDocuments(batch, in: call.database, as: call.caller)
+    func send(_ cursor: BatchGetDocumentsCursor) {
+      call.send(BatchGetResponseProducer(cursor, mask: batch.mask, in: call.database))
+    }
+    if let cursor = try authorization.slice() { return send(cursor) }
+    CooperativeTask.run(call.responder.exchange, wait: { _ in false }, authorization.slice) { result in
+      do { send(try result.get()) } catch { call.fail(error) }
+    }
   }
 }

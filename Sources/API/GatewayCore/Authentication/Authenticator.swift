@@ -22,13 +22,17 @@ package struct Authenticator: Sendable {
   /// The caller that every client is, or `nil` if clients have to identify themselves.
   private let everyone: Caller?
 
+  /// The host on which the operator lets the server listen, an address or a name, or `nil` if it is unknown.
+  let hostName: String?
+
   /// Whether the server is an emulator, which test suites control without credentials.
   package var isForEmulator: Bool { mode.admitsCallersWithoutRules }
 
-  /// Creates an authenticator.
-  package init(verifier: (any TokenVerifier)?, mode: ServerMode) {
+  /// Creates an authenticator for a server that listens on a host.
+  package init(verifier: (any TokenVerifier)?, mode: ServerMode, hostName: String? = nil) {
     self.verifier = verifier
     self.mode = mode
+    self.hostName = hostName
     everyone = nil
   }
 
@@ -36,6 +40,7 @@ package struct Authenticator: Sendable {
   package init(everyoneIs caller: Caller, mode: ServerMode) {
     verifier = nil
     self.mode = mode
+    hostName = nil
     everyone = caller
   }
 

@@ -1,27 +1,41 @@
 import Transport
 
 extension HTTPRequest {
-  /// Whether a browser sends the request for a page that does not come from this machine, nor from the server's own
-  /// numeric address. Such a page must not get the rights that an emulator gives to every developer's tool: any site
-  /// that a developer visits could use them. A host name may be under control of the site, so it is not trusted even if
-  /// it leads to this machine.
+  /// Whether a browser may have sent the request for a page that does not come from this machine, nor from the server's
+  /// own numeric address. Such a page must not get the rights that an emulator gives to every developer's tool: any
+  /// site that a developer visits could use them.
   ///
-  /// Programs send no `Origin`. A page without an origin, such as a file or a sandboxed frame, is foreign.
-  var isFromForeignPage: Bool {
-    guard let origin = header("origin") else { return false }
+  /// A request with an `Origin` is from the page of that origin. A host name in it may be under control of the site, so
+  /// it is not trusted even if it leads to this machine. A page without an origin, such as a file or a sandboxed frame,
+  /// is foreign.
+  ///
+  /// Programs send no `Origin`, but neither do browsers for a GET of a page on its own host. A site can let its host
+  /// name lead to this machine (DNS rebinding) and so become the server's own page. The `Host` of such a request is the
+  /// site's name, so without an `Origin` the `Host` must be a name that no site can have, or `hostName`, the name on
+  /// which the operator lets the server listen.
+  func isFromForeignPage(hostName: String?) -> Bool {
+    let own = header("host").map(Self.name)
+    guard let origin = header("origin") else {
+      guard let own else { return false }
+      return !Self.isOutOfReach(own) && !(hostName.map { Self.matches(own, $0) } ?? false)
+    }
     guard let host = Self.host(ofOrigin: origin) else { return true }
     if Self.isLoopback(host) { return false }
-    guard Self.isNumeric(host), let own = header("host") else { return true }
-    let ownHost = own.prefix(host.count)
-    return !(ownHost.elementsEqual(host) && (own.count == host.count || own[host.count] == UInt8(ascii: ":")))
+    guard Self.isNumeric(host), let own else { return true }
+    return !own.elementsEqual(host)
   }
 
   /// Returns the host of `http://HOST:PORT`, or `nil` if the origin has another form.
   private static func host(ofOrigin origin: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     guard let rest = origin.dropping("http://") ?? origin.dropping("https://"), !rest.isEmpty else { return nil }
-    let end = rest[0] == UInt8(ascii: "[") ? rest.firstIndex(of: UInt8(ascii: "]")).map { $0 + 1 } : nil
-    let count = end ?? rest.firstIndex(of: UInt8(ascii: ":")) ?? rest.count
-    return UnsafeRawBufferPointer(rebasing: rest[..<count])
+    return name(rest)
+  }
+
+  /// Returns the host of `HOST:PORT`.
+  private static func name(_ host: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    let end = host.first == UInt8(ascii: "[") ? host.firstIndex(of: UInt8(ascii: "]")).map { $0 + 1 } : nil
+    let count = end ?? host.firstIndex(of: UInt8(ascii: ":")) ?? host.count
+    return UnsafeRawBufferPointer(rebasing: host[..<count])
   }
 
   private static func isLoopback(_ host: UnsafeRawBufferPointer) -> Bool {
@@ -35,5 +49,28 @@ extension HTTPRequest {
   private static func isNumeric(_ host: UnsafeRawBufferPointer) -> Bool {
     if host.first == UInt8(ascii: "[") { return true }
     return host.allSatisfy { $0 == UInt8(ascii: ".") || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+  }
+
+  /// The top-level domains that are reserved for private use. No site of the Internet can have a name below them.
+  private static let privateDomains: [StaticString] = [".localhost", ".internal", ".local", ".test"]
+
+  /// Whether no site of the Internet can have a host: it is an address, a name without dots such as that of a
+  /// container, or a name below a domain for private use such as `host.docker.internal`.
+  private static func isOutOfReach(_ host: UnsafeRawBufferPointer) -> Bool {
+    let dots = host.dropLast().filter { $0 == UInt8(ascii: ".") }.count
+    if dots == 0 || isNumeric(host) { return true }
+    return privateDomains.contains { domain in
+      domain.withUTF8Buffer { domain in
+        host.count > domain.count && zip(host.suffix(domain.count), domain).allSatisfy { lowercased($0) == $1 }
+      }
+    }
+  }
+
+  private static func matches(_ host: UnsafeRawBufferPointer, _ name: String) -> Bool {
+    host.count == name.utf8.count && zip(host, name.utf8).allSatisfy { lowercased($0) == lowercased($1) }
+  }
+
+  private static func lowercased(_ byte: UInt8) -> UInt8 {
+    (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
   }
 }

@@ -71,9 +71,14 @@ private struct BoundRoute<Target: API>: Endpoint {
     guard route.access != .everyone else { return RoutedCall(.unauthenticated, match, responder) }
     let caller = try target.authenticate(request, route.access)
     try route.access.require(caller, target.authenticator)
-    if target.authenticator.isForEmulator, caller.isAdmin || route.isForTools, request.isFromForeignPage {
+    let authenticator = target.authenticator
+    if authenticator.isForEmulator, caller.isAdmin || route.isForTools,
+      request.isFromForeignPage(hostName: authenticator.hostName)
+    {
       throw Status(
-        .permissionDenied, "A page of another origin cannot administer this emulator. Open the page on localhost.")
+        .permissionDenied,
+        "A page of another origin cannot administer this emulator. Open the page on localhost, and use the emulator "
+          + "under localhost, a numeric address, a name without dots, or the name in --host.")
     }
     return RoutedCall(caller, match, responder)
   }

@@ -96,6 +96,8 @@ package struct RulesRequest: Sendable {
   package var newResource: EncodedFields?
   /// The query, for ``RulesMethod/list``.
   package var query: Query?
+  /// The edition of the database. It determines the values that the filters of a query can find.
+  package var edition = Edition.standard
   /// The field paths of the transforms and the mask of a write; `nil` for reads and for writes of whole
   /// documents.
   package var writeFields: [String]?

@@ -159,7 +159,7 @@ extension Evaluator {
     return equal(held, value, .strict)
   }
 
-  /// Whether a value of a query is a number or contains one.
+  /// Whether a value of a query is a number or contains one. BSON numbers count if the database has them.
   func holdsNumbers(_ value: RuleValue) -> Bool {
     switch value {
     case .null, .bool, .string, .bytes, .timestamp, .duration, .latlng, .path: return false
@@ -171,7 +171,7 @@ extension Evaluator {
       return false
     case .map, .encodedMap:
       guard let entries = entries(value) else { return true }
-      return entries.contains { holdsNumbers($0.value) }
+      return isBSONNumber(value) || entries.contains { holdsNumbers($0.value) }
     default: return true
     }
   }

@@ -8,6 +8,9 @@ import DocumentModel
 /// numbers that the filter finds, or those that the rule compares as equal, and nothing follows from the operands alone.
 ///
 /// Rules and queries agree for all numbers of which both forms, int and float, are exact.
+///
+/// In an enterprise database, a filter on numbers also finds the BSON numbers int32 and decimal128. Rules read these as
+/// maps, so no comparison with a number holds for them. There such a filter proves only that the field exists.
 extension Evaluator {
   private func isNumber(_ value: RuleValue) -> Bool { value.type == .int || value.type == .float }
 
@@ -19,6 +22,23 @@ extension Evaluator {
     case (.float(let x), .int(let y)): x.isNaN ? nil : Value.compare(y, x).reversed
     case (.float(let x), .float(let y)): x.isNaN || y.isNaN ? nil : Ordering(x, y)
     default: nil
+    }
+  }
+
+  // MARK: BSON numbers
+
+  /// Whether an equality or a range can find BSON numbers, which rules read as maps, although the operand is one number.
+  /// The same applies if the operand is a BSON number, which finds ordinary numbers.
+  func findsMaps(_ operand: RuleValue) -> Bool {
+    mode == .sound && hasBSONTypes && (isNumber(operand) || isBSONNumber(operand))
+  }
+
+  /// Whether a value of a query is a BSON number.
+  func isBSONNumber(_ value: RuleValue) -> Bool {
+    guard hasBSONTypes, value.type == .map, let entries = entries(value), entries.count == 1 else { return false }
+    return switch BSONType(key: entries[0].key) {
+    case .int32, .decimal128: true
+    default: false
     }
   }
 

@@ -183,19 +183,23 @@ extension Evaluator {
     func constrain(_ relation: FieldConstraint.Relation, _ value: RuleValue) {
       known.constraints.append(FieldConstraint(relation: relation, value: value))
     }
+    func constrainRange(_ relation: FieldConstraint.Relation, _ value: RuleValue) {
+      if findsMaps(value) { constrain(.exists, .null) } else { constrain(relation, value) }
+    }
     switch test {
     case .unary(.isNull): known.literals.append(.null)
-    case .unary(.isNaN): known.literals.append(.float(.nan))
+    case .unary(.isNaN):
+      if findsMaps(.float(.nan)) { constrain(.exists, .null) } else { known.literals.append(.float(.nan)) }
     case .unary(.isNotNull): constrain(.notEqual, .null)
     case .unary(.isNotNaN): constrain(.notEqual, .float(.nan))
     case .field(let operation, let operand):
       let value = literal(operand)
       switch operation {
       case .equal: noteEqual(value, known)
-      case .lessThan: constrain(.less, value)
-      case .lessThanOrEqual: constrain(.lessOrEqual, value)
-      case .greaterThan: constrain(.greater, value)
-      case .greaterThanOrEqual: constrain(.greaterOrEqual, value)
+      case .lessThan: constrainRange(.less, value)
+      case .lessThanOrEqual: constrainRange(.lessOrEqual, value)
+      case .greaterThan: constrainRange(.greater, value)
+      case .greaterThanOrEqual: constrainRange(.greaterOrEqual, value)
       case .notEqual: constrain(.notEqual, value)
       case .arrayContains: constrain(.contains, value)
       case .notIn: constrain(.notIn, value)
@@ -205,7 +209,8 @@ extension Evaluator {
   }
 
   /// Records an equality. A query for 1 also finds 1.0, which some operators of rules distinguish. Therefore in a
-  /// sound proof a number is known only as a number, and a list or map with numbers only to exist.
+  /// sound proof a number is known only as a number, and a list or map with numbers only to exist. If the query can
+  /// also find BSON numbers, a number is known only to exist.
   private func noteEqual(_ value: RuleValue, _ known: Known) {
     // The emulator knows null and NaN only from the unary filters.
     if mode == .emulator, !equality(value, value, isNegated: false).isTrue || value.type == .null {
@@ -217,7 +222,8 @@ extension Evaluator {
       return
     }
     switch value {
-    case .int, .float: known.constraints.append(FieldConstraint(relation: .same, value: value))
+    case .int where !hasBSONTypes, .float where !hasBSONTypes:
+      known.constraints.append(FieldConstraint(relation: .same, value: value))
     default: known.constraints.append(FieldConstraint(relation: .exists, value: .null))
     }
   }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Limits guesses of passwords, new accounts and mails, per account and per address.
+/// Limits guesses of passwords, new accounts and mails, per account and per place.
 ///
 /// Each subject has an allowance that attempts consume and time restores. If it is exhausted, further attempts are
 /// rejected before the password is checked. Memory is bounded: if there are too many subjects, those with the most
@@ -8,38 +8,68 @@ import Synchronization
 package final class SignInThrottle: Sendable {
   /// The kinds of attempts that are counted.
   package enum Kind: UInt8, Sendable, CaseIterable {
-    /// Wrong passwords for an account from one address.
-    case accountFromAddress
-    /// Wrong passwords for an account, from any address.
-    case account
-    /// Wrong passwords from one address, for any account.
-    case address
-    /// New accounts from one address.
+    /// Wrong passwords for an account from one place.
+    case accountFromPlace
+    /// Wrong passwords for an account from places that are not known to belong to its user.
+    case strangers
+    /// Wrong passwords for an account from one such place, while the account is under attack.
+    case stranger
+    /// Wrong passwords from one place, for any account.
+    case place
+    /// Lines of the log about rejected attempts of one kind.
+    case logLine
+    /// New accounts from one place.
     case signUp
     /// Mails sent to one e-mail address.
     case mail
-    /// Mails requested from one address.
-    case mailsFromAddress
+    /// Mails requested from one place.
+    case mailsFromPlace
 
     /// The number of attempts that a full allowance permits.
     var burst: Double {
       switch self {
-      case .accountFromAddress: 10
-      case .account, .address, .signUp, .mailsFromAddress: 100
+      case .accountFromPlace: Double(guessesFromPlaceMax)
+      case .strangers: Double(strangerGuessesMax)
+      case .stranger: Double(guessesUnderAttackMax)
+      case .place: Double(guessesOfPlaceMax)
+      case .signUp, .mailsFromPlace: 100
       case .mail: 10
+      case .logLine: 1
       }
     }
 
     /// The time in which an exhausted allowance is fully restored, in seconds.
     var restoreSeconds: Double {
       switch self {
-      case .accountFromAddress, .account, .address: 900
-      case .signUp, .mail, .mailsFromAddress: 3600
+      case .accountFromPlace, .strangers, .place: Double(guessesRestoreSeconds)
+      case .stranger: Double(underAttackRestoreSeconds)
+      case .signUp, .mail, .mailsFromPlace: 3600
+      case .logLine: 60
       }
     }
   }
 
-  /// The most subjects that are remembered. Each takes about a hundred bytes.
+  /// Wrong passwords for one account from one place, an IPv4 address or an IPv6 network of 64 bits. A further sign-in
+  /// is TOO_MANY_ATTEMPTS_TRY_LATER, as for the following limits.
+  package static let guessesFromPlaceMax = 10
+  /// Wrong passwords from one place, for any account.
+  package static let guessesOfPlaceMax = 100
+  /// Wrong passwords for one account from unknown places at which the account counts as under attack. A place is known
+  /// if the account's user signed in there; see `KnownPlaces`.
+  package static let guessesUntilAttackMax = 100
+  /// Wrong passwords for an account under attack from one unknown place.
+  package static let guessesUnderAttackMax = 2
+  /// Wrong passwords for one account from all unknown places together. Beyond it only known places can sign in with the
+  /// password.
+  package static let strangerGuessesMax = 300
+  /// The time after which the exhausted allowances for wrong passwords are full again, in seconds.
+  package static let guessesRestoreSeconds = 900
+  /// The time after which the allowance of an unknown place is full again while the account is under attack, in
+  /// seconds.
+  package static let underAttackRestoreSeconds = 1800
+
+  /// The accounts and places whose attempts are remembered. Each takes about a hundred bytes. Beyond it, those with the
+  /// most attempts left are forgotten.
   package static let subjectsMax = 50_000
 
   private struct Subject: Hashable {
@@ -67,6 +97,15 @@ package final class SignInThrottle: Sendable {
     return allowances.withLock { allowances in
       guard let allowance = allowances[Subject(kind: kind, name: Array(name.utf8))] else { return true }
       return Self.consumedNow(allowance, kind, now) + 1 <= kind.burst
+    }
+  }
+
+  /// Whether an account is under attack: strangers have tried too many wrong passwords.
+  package func isUnderAttack(_ account: String) -> Bool {
+    let now = now()
+    return allowances.withLock { allowances in
+      guard let allowance = allowances[Subject(kind: .strangers, name: Array(account.utf8))] else { return false }
+      return Self.consumedNow(allowance, .strangers, now) + 1 > Double(Self.guessesUntilAttackMax)
     }
   }
 

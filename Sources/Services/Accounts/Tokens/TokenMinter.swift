@@ -42,6 +42,12 @@ extension AccountStore {
   /// - Throws: ``TokenError/keyUnusable(_:)`` if libcrypto fails, or ``TokenError/storage(_:)``.
   package func maintain() throws(TokenError) { try signingKeys.maintain() }
 
+  /// Creates the key that signs ID tokens, unless it exists. Cost: usually one lock.
+  /// - Throws: ``TokenError/keyUnusable(_:)`` if the key cannot be created, or ``TokenError/storage(_:)``.
+  func requireSigningKey() throws(TokenError) {
+    if mode == .production { _ = try signingKeys.current(.idToken) }
+  }
+
   private func mint(_ claims: MapValue, _ purpose: SigningKeys.Purpose) throws(TokenError) -> String {
     guard mode == .production else { return JSONWebToken.unsigned(claims) }
     let key = try signingKeys.current(purpose)

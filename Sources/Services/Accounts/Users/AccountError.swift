@@ -65,6 +65,7 @@ package struct AccountError: Error, Equatable, Sendable {
     case phoneNumberExists = "PHONE_NUMBER_EXISTS"
     case quotaExceeded = "QUOTA_EXCEEDED"
     case resetPasswordExceedLimit = "RESET_PASSWORD_EXCEED_LIMIT"
+    case sessionExpired = "SESSION_EXPIRED"
     case tokenExpired = "TOKEN_EXPIRED"
     case tooManyAttempts = "TOO_MANY_ATTEMPTS_TRY_LATER"
     case unauthenticated = "UNAUTHENTICATED"

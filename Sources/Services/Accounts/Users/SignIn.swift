@@ -24,6 +24,8 @@ extension AccountStore {
     provider: String, sessionClaims: MapValue = MapValue(), find: (UserTransaction) throws -> String,
     change: (inout User) throws -> Void = { _ in }
   ) throws -> SignInOutcome {
+    // Without a key, for example on a full disk, the sign-in must not store anything either.
+    try requireSigningKey()
     let now = nowMilliseconds
     var refreshToken = ""
     let (user, signedIn) = try users.write { transaction in

@@ -51,6 +51,7 @@ extension RulesEvaluation {
     var request = RulesRequest(
       .list, path, database: database.id.database, auth: authorizer.auth, time: database.now)
     request.query = query
+    request.edition = database.edition
     request.isInTransaction = isInTransaction
     let decision = decision(on: request, by: authorizer)
     guard !decision.isAllowed else { return decision }

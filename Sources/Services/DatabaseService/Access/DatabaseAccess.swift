@@ -101,11 +101,10 @@ package struct DatabaseAccess: Sendable {
     }
   }
 
-  /// Runs `body` on a new snapshot for the next slice of the documents of a grant.
+  /// Runs `body` on a new snapshot for the next slice of several documents.
   /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read, and any error of `body`.
-  func read<R>(again grant: borrowing GetsGrant, _ body: (inout GuardedSnapshot) throws -> R) throws -> R {
-    let readTime = grant.readTime
-    return try database.read { reader in
+  func read<R>(again readTime: ReadTime, _ body: (inout GuardedSnapshot) throws -> R) throws -> R {
+    try database.read { reader in
       try database.checkReadable(readTime.timestamp.microseconds, &reader)
       return try show(&reader, readTime, body)
     }
@@ -138,18 +137,53 @@ package struct DatabaseAccess: Sendable {
     return GetGrant(key: key, document: document)
   }
 
-  /// Authorizes gets of several documents, which share the lookups of the rules. Cost: if rules apply, the read of all
-  /// documents.
-  /// - Throws: `PERMISSION_DENIED` if the rules deny one of them; ``StorageError`` if a read fails.
-  func grantGets(_ keys: [DocumentKey], _ snapshot: inout GuardedSnapshot) throws -> GetsGrant {
-    try authorize(&snapshot) { authorizer, evaluation, snapshot, version in
-      for key in keys {
-        try evaluation.requireGet(
-          key, snapshot.find(key, at: version)?.fields, by: authorizer, in: database,
-          isInTransaction: snapshot.readTime.isInTransaction)
-      }
+  /// Begins to authorize gets of several documents, which share the lookups and the work of the rules.
+  /// - Throws: ``StorageError`` if a read fails.
+  func beginGets(_ keys: [DocumentKey], _ snapshot: inout GuardedSnapshot) throws -> GetsAuthorization {
+    var gets = GetsAuthorization(keys: keys, readTime: snapshot.readTime, authorization: try authorization(&snapshot))
+    guard case .restricted(let authorizer) = access else { return gets }
+    if let version = gets.readTime.version {
+      gets.states.append((.past(version, gets.readTime.timestamp), authorizer.evaluations.take()))
     }
-    return GetsGrant(keys: keys, readTime: snapshot.readTime, try authorization(&snapshot))
+    gets.states.append((.newest, authorizer.evaluations.take()))
+    return gets
+  }
+
+  /// Authorizes the next documents, in about ``Evaluator/sliceWorkMax``. Returns the grant when all are allowed,
+  /// otherwise `nil`. Every slice decides by the states of the first one. Cost: if rules apply, the read of the documents.
+  /// - Throws: `PERMISSION_DENIED` if the rules deny one of them; ``StorageError`` if a read fails.
+  func grantGets(_ gets: inout GetsAuthorization, _ snapshot: inout GuardedSnapshot) throws -> GetsGrant? {
+    if case .restricted(let authorizer) = access {
+      let first = gets.next
+      defer { for (_, evaluation) in gets.states { evaluation.pause() } }
+      var spent = 0
+      for (state, evaluation) in gets.states {
+        evaluation.begin(snapshot.reader.snapshot, version: gets.version(of: state))
+        spent += evaluation.evaluator.requestWorkLeft
+      }
+      while gets.next < gets.keys.count {
+        let work = gets.states.reduce(spent) { $0 - $1.1.evaluator.requestWorkLeft }
+        guard work + (gets.next - first) * Evaluator.cheapWorkMax < Evaluator.sliceWorkMax else { break }
+        try requireGet(gets.keys[gets.next], gets, by: authorizer, &snapshot)
+        gets.next += 1
+      }
+      guard gets.next == gets.keys.count else { return nil }
+      for (_, evaluation) in gets.states { authorizer.evaluations.give(evaluation) }
+      gets.states = []
+    }
+    return GetsGrant(keys: gets.keys, readTime: gets.readTime, gets.authorization)
+  }
+
+  private func requireGet(
+    _ key: DocumentKey, _ gets: GetsAuthorization, by authorizer: Authorizer, _ snapshot: inout GuardedSnapshot
+  ) throws {
+    for (state, evaluation) in gets.states {
+      do {
+        try evaluation.requireGet(
+          key, snapshot.find(key, at: gets.version(of: state))?.fields, by: authorizer, in: database,
+          isInTransaction: gets.readTime.isInTransaction)
+      } catch let denial as Status { throw gets.states.count > 1 ? state.explaining(denial, authorizer) : denial }
+    }
   }
 
   /// Returns one of the documents that a grant is for, or `nil` if it does not exist. It borrows the snapshot's bytes.
@@ -223,10 +257,7 @@ package struct DatabaseAccess: Sendable {
     let evaluation = authorizer.evaluations.take()
     defer { authorizer.evaluations.give(evaluation) }
     evaluation.begin(snapshot.reader.snapshot, version: state.version)
-    do { try body(evaluation, &snapshot) } catch let denial as Status {
-      guard authorizer.explains, denial.code == .permissionDenied else { throw denial }
-      throw Status(.permissionDenied, denial.message + state.explanation)
-    }
+    do { try body(evaluation, &snapshot) } catch let denial as Status { throw state.explaining(denial, authorizer) }
   }
 
   // MARK: Long responses
@@ -315,6 +346,28 @@ struct GetGrant: ~Copyable {
   fileprivate init(key: DocumentKey, document: StoredDocument?) {
     self.key = key
     self.document = document
+  }
+}
+
+/// The authorization of gets of several documents, until all are allowed.
+struct GetsAuthorization {
+  let keys: [DocumentKey]
+  let readTime: ReadTime
+  fileprivate let authorization: Authorization
+  /// The states that must allow the gets. Each evaluation keeps the documents that the rules have looked up.
+  fileprivate var states: [(DecidingState, RulesEvaluation)] = []
+  /// The place of the next document.
+  fileprivate var next = 0
+
+  fileprivate init(keys: [DocumentKey], readTime: ReadTime, authorization: Authorization) {
+    self.keys = keys
+    self.readTime = readTime
+    self.authorization = authorization
+  }
+
+  /// The version of a state; `nil` if it is the newest one of the first slice's snapshot.
+  fileprivate func version(of state: DecidingState) -> Int64? {
+    state.version ?? (next == 0 ? nil : authorization.version)
   }
 }
 
@@ -416,12 +469,15 @@ private enum DecidingState {
   /// The version; `nil` for the newest one.
   var version: Int64? { if case .past(let version, _) = self { version } else { nil } }
 
-  /// The sentence that a denial with reasons ends with.
-  var explanation: String {
-    switch self {
-    case .past(_, let time): "\nThe state at the read time (\(time)) denies this request."
-    case .newest: "\nThe newest state denies this request. It must allow a read in the past as well."
-    }
+  /// Returns a denial that names the state, if denials include reasons.
+  func explaining(_ denial: Status, _ authorizer: Authorizer) -> Status {
+    guard authorizer.explains, denial.code == .permissionDenied else { return denial }
+    let explanation =
+      switch self {
+      case .past(_, let time): "\nThe state at the read time (\(time)) denies this request."
+      case .newest: "\nThe newest state denies this request. It must allow a read in the past as well."
+      }
+    return Status(.permissionDenied, denial.message + explanation)
   }
 }
 

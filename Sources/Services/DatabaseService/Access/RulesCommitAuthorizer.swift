@@ -12,12 +12,18 @@ struct RulesCommitAuthorizer: CommitAuthorizer {
   var bytes: Int { 256 + (authorizer.auth?.claims.bytes.count ?? 0) }
 
   func authorize(
-    _ documents: [ProposedDocument], requestTime: Timestamp, isInTransaction: Bool, _ snapshot: any KeyValueSnapshot
+    _ documents: [ProposedDocument], requestTime: Timestamp, isInTransaction: Bool, isOnLoop: Bool,
+    _ snapshot: any KeyValueSnapshot
   ) throws(CommitError) -> [(key: DocumentKey, version: Int64)] {
     let evaluation = authorizer.evaluations.take()
     defer { authorizer.evaluations.give(evaluation) }
     evaluation.begin(snapshot, changed: documents)
-    for document in documents {
+    let workAtStart = evaluation.evaluator.requestWorkLeft
+    for (place, document) in documents.enumerated() {
+      if isOnLoop, place > 0 {
+        let work = workAtStart - evaluation.evaluator.requestWorkLeft + place * Evaluator.cheapWorkMax
+        if work > Evaluator.sliceWorkMax { throw .tooLongForLoop }
+      }
       for method in document.methods {
         var request = RulesRequest(
           method, document.key.path, database: database.database, auth: authorizer.auth, time: requestTime)

@@ -25,6 +25,9 @@ final class RulesEvaluation: @unchecked Sendable {
     documents.begin(snapshot, version: version, changed: changed)
   }
 
+  /// Releases the snapshot, but keeps the documents that the rules have looked up for the next slice of the request.
+  func pause() { documents.release() }
+
   /// Releases the data that the request borrowed.
   fileprivate func end() {
     lookups.removeAll()
@@ -77,9 +80,14 @@ private final class SnapshotLookup: DocumentLookup {
   }
 
   /// Releases the snapshot.
-  func end() {
+  func release() {
     snapshot = nil
     reader = nil
+  }
+
+  /// Releases the snapshot and forgets the request.
+  func end() {
+    release()
     if !changed.isEmpty { changed = [] }
     if !seen.isEmpty { seen.removeAll(keepingCapacity: true) }
   }

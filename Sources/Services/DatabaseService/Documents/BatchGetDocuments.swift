@@ -40,7 +40,7 @@ package final class BatchGetDocumentsCursor {
   package func slice(_ found: (DocumentKey, StoredDocument?) throws -> Bool) throws {
     let before = next
     defer { counters.add(next - before, to: .documentsRead) }
-    let wantsMore = try access.read(again: grant) { snapshot in
+    let wantsMore = try access.read(again: grant.readTime) { snapshot in
       while next < grant.keys.count {
         let key = grant.keys[next]
         let document = try access.document(at: next, of: grant, &snapshot)
@@ -64,17 +64,60 @@ package final class BatchGetDocumentsCursor {
   }
 }
 
+/// The authorization of a BatchGetDocuments request, in slices. The response starts only when the rules allow all
+/// documents, and an event loop serves other requests between the slices.
+package final class BatchGetAuthorization {
+  private let access: DatabaseAccess
+  private let counters: ServiceCounters
+  private let transaction: TransactionID?
+  private var gets: GetsAuthorization
+  private var cursor: BatchGetDocumentsCursor?
+
+  fileprivate init(
+    _ counters: ServiceCounters, _ access: DatabaseAccess, _ gets: GetsAuthorization, transaction: TransactionID?
+  ) {
+    self.counters = counters
+    self.access = access
+    self.gets = gets
+    self.transaction = transaction
+  }
+
+  /// Authorizes the next documents. Returns the response when the rules allow all documents, otherwise `nil`. Cost: two
+  /// lookups and an evaluation of the rules for each document, about 4 milliseconds in total, and at most 8 more if the
+  /// last document is expensive.
+  /// - Throws: `PERMISSION_DENIED` if the rules deny one of the documents; ``CommitError/readTimeTooOld`` if the state
+  ///   can no longer be read; ``StorageError`` if a read fails.
+  package func slice() throws -> BatchGetDocumentsCursor? {
+    if let cursor { return cursor }
+    do {
+      return try access.read(again: gets.readTime) { try slice(&$0) }
+    } catch {
+      // The client does not learn the ID of its transaction.
+      if let transaction { try? access.transactions.rollback(transaction, by: access.owner) }
+      throw error
+    }
+  }
+
+  @discardableResult
+  fileprivate func slice(_ snapshot: inout GuardedSnapshot) throws -> BatchGetDocumentsCursor? {
+    if let grant = try access.grantGets(&gets, &snapshot) {
+      cursor = BatchGetDocumentsCursor(counters, access, grant, transaction: transaction)
+    }
+    return cursor
+  }
+}
+
 extension FirestoreService {
   /// Reads several documents of one state.
   ///
-  /// Cost of this call: one snapshot. Each slice of the cursor costs two lookups for each document. If rules apply,
-  /// this call also reads and authorizes every document, so that the response starts only when all are allowed.
-  /// - Throws: `PERMISSION_DENIED` if the rules deny one of the documents; the errors of ``access(to:as:)``;
+  /// Cost of this call: one snapshot, and the first slice of the authorization. Each slice of the response costs two
+  /// lookups for each document.
+  /// - Throws: `PERMISSION_DENIED` if the rules deny one of the first documents; the errors of ``access(to:as:)``;
   ///   ``CommitError`` if the state cannot be read.
   package func batchGetDocuments(
     _ request: BatchGetDocumentsRequest, in id: DatabaseID, as caller: Caller
-  ) throws -> BatchGetDocumentsCursor {
-    let access = try access(to: id, as: caller)
+  ) throws -> BatchGetAuthorization {
+    let access = try access(to: id, as: caller, creates: request.newTransaction != nil)
     var keys = request.keys.sorted()
     var last: DocumentKey?
     keys.removeAll { key in
@@ -85,7 +128,10 @@ extension FirestoreService {
       try beginTransaction($0, in: id, as: caller)
     } _: { opened in
       try access.read(opened.map(ConsistencySelector.transaction) ?? request.consistency) { snapshot in
-        BatchGetDocumentsCursor(counters, access, try access.grantGets(keys, &snapshot), transaction: opened)
+        let authorization = BatchGetAuthorization(
+          counters, access, try access.beginGets(keys, &snapshot), transaction: opened)
+        try authorization.slice(&snapshot)
+        return authorization
       }
     }
   }

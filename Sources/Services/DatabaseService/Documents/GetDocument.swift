@@ -11,7 +11,7 @@ extension FirestoreService {
     _ key: DocumentKey, in id: DatabaseID, as caller: Caller, consistency: ConsistencySelector = .latest,
     _ body: (StoredDocument, _ incarnation: UInt64) throws -> R
   ) throws -> R {
-    let access = try access(to: id, as: caller)
+    let access = try access(to: id, as: caller, creates: false)
     return try access.read(consistency) { snapshot in
       let grant = try access.grantGet(key, &snapshot)
       let document = snapshot.document(grant)

@@ -10,7 +10,7 @@ extension FirestoreService {
   package func listCollectionIds(
     _ request: ListCollectionIdsRequest, in id: DatabaseID, as caller: Caller
   ) throws -> ListCollectionIdsResponse {
-    let access = try access(to: id, as: caller)
+    let access = try access(to: id, as: caller, creates: false)
     let administrator = try access.administrator()
     guard request.pageSize >= 0 else { throw Status(.invalidArgument, "Page size must be nonnegative.") }
     let binding = PageToken.Binding("collections", request.parent.text)

@@ -21,7 +21,7 @@ extension FirestoreService {
   package func listDocuments(
     _ request: ListDocumentsRequest, in id: DatabaseID, as caller: Caller
   ) throws -> ListDocumentsCursor {
-    let access = try access(to: id, as: caller)
+    let access = try access(to: id, as: caller, creates: false)
     // Rules do not cover missing documents.
     let administrator = request.showMissing ? try access.administrator() : nil
     guard request.pageSize >= 0 else { throw Status(.invalidArgument, "Page size must be nonnegative.") }

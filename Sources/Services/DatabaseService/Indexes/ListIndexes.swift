@@ -18,7 +18,7 @@ extension FirestoreService {
   /// - Throws: `NOT_FOUND` if the database is not served; `PERMISSION_DENIED` if the caller is not an administrator
   ///   and rules apply.
   package func listIndexes(in id: DatabaseID, as caller: Caller) throws -> [DeclaredIndex] {
-    let database = try access(to: id, as: caller).administrator().database
+    let database = try access(to: id, as: caller, creates: false).administrator().database
     return try database.read { reader in
       let catalog = try database.indexes(&reader)
       return catalog.configuration.indexes.compactMap { definition in
@@ -32,6 +32,6 @@ extension FirestoreService {
   /// - Throws: `NOT_FOUND` if the database is not served; `PERMISSION_DENIED` if the caller is not an administrator
   ///   and rules apply.
   package func listFields(in id: DatabaseID, as caller: Caller) throws -> [FieldIndexing] {
-    return try access(to: id, as: caller).administrator().database.declaredIndexes().fields
+    return try access(to: id, as: caller, creates: false).administrator().database.declaredIndexes().fields
   }
 }

@@ -31,7 +31,7 @@ extension FirestoreService {
   /// - Throws: `NOT_FOUND` if the database is not served; `PERMISSION_DENIED` if the caller is not an administrator
   ///   and rules apply.
   package func indexReports(in id: DatabaseID, as caller: Caller) throws -> [IndexReport] {
-    return try access(to: id, as: caller).administrator().database.indexReports()
+    return try access(to: id, as: caller, creates: false).administrator().database.indexReports()
   }
 
   /// Returns an index file with which production would answer every query that this database has served since the
@@ -44,7 +44,7 @@ extension FirestoreService {
   package func suggestIndexes(
     _ base: IndexConfiguration?, in id: DatabaseID, as caller: Caller
   ) throws -> IndexSuggestions {
-    let database = try access(to: id, as: caller).administrator().database
+    let database = try access(to: id, as: caller, creates: false).administrator().database
     var configuration = try base ?? database.declaredIndexes()
     let (needs, isComplete) = seenQueries.needs(in: id)
     // Sort, so that the result does not depend on the order of the queries.

@@ -60,7 +60,7 @@ extension FirestoreService {
   package func partitionQuery(
     _ request: PartitionQueryRequest, in id: DatabaseID, as caller: Caller
   ) throws -> PartitionQueryCursor {
-    let access = try access(to: id, as: caller)
+    let access = try access(to: id, as: caller, creates: false)
     let group = try Self.group(request)
     let query = try ResolvedQuery(request.query, in: id, edition: access.edition)
     let cutsMax = Int(min(request.partitionCount, Self.partitionsMax))

@@ -89,7 +89,7 @@ extension FirestoreService {
   ///   cannot be proved to allow every document that the query could find; ``CommitError`` if the state cannot be
   ///   read.
   package func runQuery(_ request: RunQueryRequest, in id: DatabaseID, as caller: Caller) throws -> RunQueryCursor {
-    let access = try access(to: id, as: caller)
+    let access = try access(to: id, as: caller, creates: request.newTransaction != nil)
     let resolved = try ResolvedQuery(request.query, in: id, edition: access.edition)
     return try access.opening(request.newTransaction) {
       try beginTransaction($0, in: id, as: caller)

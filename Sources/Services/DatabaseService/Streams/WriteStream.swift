@@ -67,7 +67,7 @@ package final class WriteStream {
   package init(_ service: FirestoreService, in id: DatabaseID, as caller: Caller, wake: @escaping @Sendable () -> Void)
     throws
   {
-    clock = try service.access(to: id, as: caller).clock
+    clock = try service.access(to: id, as: caller, creates: false).clock
     self.service = service
     self.id = id
     self.caller = caller

@@ -34,7 +34,7 @@ extension FirestoreService {
   /// Ends a transaction without writing (Rollback).
   /// - Throws: ``CommitError`` if the transaction is unknown; the errors of ``access(to:as:)``.
   package func rollback(_ transaction: TransactionID, in id: DatabaseID, as caller: Caller) throws {
-    let access = try access(to: id, as: caller)
+    let access = try access(to: id, as: caller, creates: false)
     try access.transactions.rollback(transaction, by: access.owner)
   }
 }

@@ -7,6 +7,38 @@ import Synchronization
 package final class DatabaseRegistry: Sendable {
   /// Opens the engine of a database, or returns `nil` if the server does not serve that database.
   package typealias Opener = @Sendable (DatabaseID) throws(StorageError) -> (any KeyValueStore)?
+  /// Whether writes create the databases that they name.
+  package var createsDatabases: Bool { blanks != nil }
+
+  /// Returns a database if it is open or stored, otherwise `nil`. Without blank databases, this is the same as
+  /// ``database(_:creates:)``.
+  /// - Throws: ``StorageError`` if the database cannot be opened.
+  package func existing(_ id: DatabaseID) throws(StorageError) -> DocumentDatabase? {
+    if let blanks, entries.withLock({ $0[id] == nil }), !blanks.isStored(id) { return nil }
+    return try database(id)
+  }
+
+  /// Closes databases until there is room for another one: those that nobody uses, and that are empty or can be opened
+  /// again. Cost at the limit: a snapshot of each database, at most once a second if there is no room.
+  /// - Throws: ``StorageError/tooManyDatabases(limit:)`` if there is no room.
+  private func makeRoom(
+    in entries: inout [DatabaseID: Entry], _ openMax: Int, _ now: Int64
+  ) throws(StorageError) {
+    guard entries.count >= openMax else { return }
+    guard fullUntil.withLock({ $0 <= now }) else { throw .tooManyDatabases(limit: openMax) }
+    // The pristine ones first, then those that were idle longest.
+    let pristine = entries.filter { $0.value.database.isPristine }.map(\.key)
+    for id in pristine { close(id, in: &entries) }
+    if idleSeconds != nil, entries.count >= openMax {
+      for (id, _) in entries.map({ ($0.key, $0.value.lastUsed) }).sorted(by: { $0.1 < $1.1 }) {
+        if close(id, in: &entries) { break }
+      }
+    }
+    guard entries.count >= openMax else { return }
+    fullUntil.withLock { $0 = now + Self.fullMicroseconds }
+    throw .tooManyDatabases(limit: openMax)
+  }
+
   /// Returns the edition of a database, whether it is served or not.
   package typealias Editions = @Sendable (DatabaseID) -> Edition
 
@@ -31,19 +63,26 @@ package final class DatabaseRegistry: Sendable {
   package let clock: Clock
   /// The seconds without use after which a database is closed, or `nil` to keep all open.
   private let idleSeconds: Int?
+  /// The databases that do not exist yet, or `nil` if every request creates the database that it names.
+  private let blanks: BlankDatabases?
   private let entries = Mutex<[DatabaseID: Entry]>([:])
+  /// The time before which there is no room for another database, in microseconds since 1970.
+  private let fullUntil = Mutex<Int64>(.min)
+  /// The time after a failed attempt to make room before the next one, in microseconds.
+  private static let fullMicroseconds: Int64 = 1_000_000
 
   /// Creates a registry without open databases.
   ///
   /// Pass `nil` as `idleSeconds` if closing a database would lose its content, as for one that exists only in its
-  /// open file. `indexObserver` is called on the writers' threads with reports on background work on indexes. The
+  /// open file. With `blanks`, reads do not create databases, and the number of open ones is limited. `indexObserver` is called on the writers' threads with reports on background work on indexes. The
   /// queries on all databases share `scratch`.
   package init(
     retention: Retention = Retention(), clock: Clock = .system, idleSeconds: Int?,
     editions: @escaping Editions = { _ in .standard }, indexes: @escaping Indexes = { _ in nil },
     indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)? = nil, scratch: ScratchSpace = .process,
-    open: @escaping Opener
+    blanks: BlankDatabases? = nil, open: @escaping Opener
   ) {
+    self.blanks = blanks
     self.scratch = scratch
     self.indexes = indexes
     self.indexObserver = indexObserver
@@ -54,11 +93,13 @@ package final class DatabaseRegistry: Sendable {
     self.open = open
   }
 
-  /// Returns a database, opening it if necessary, or `nil` if the server does not serve it.
+  /// Returns a database, opening it if necessary, or `nil` if the server does not serve it. If it does not exist and
+  /// `creates` is `false`, the result may be an empty database that can only be read; see ``BlankDatabases``.
   ///
   /// Cost: a short lock. Opening takes about as long as opening a file; other calls wait meanwhile.
-  /// - Throws: ``StorageError`` if the database cannot be opened.
-  package func database(_ id: DatabaseID) throws(StorageError) -> DocumentDatabase? {
+  /// - Throws: ``StorageError`` if the database cannot be opened; ``StorageError/tooManyDatabases(limit:)`` if too many
+  ///   are open.
+  package func database(_ id: DatabaseID, creates: Bool = true) throws(StorageError) -> DocumentDatabase? {
     let now = clock.now()
     let result = entries.withLock { entries -> Result<DocumentDatabase?, StorageError> in
       if let index = entries.index(forKey: id) {
@@ -66,12 +107,20 @@ package final class DatabaseRegistry: Sendable {
         return .success(entries.values[index].database)
       }
       do throws(StorageError) {
+        if let blanks {
+          if !creates, !blanks.isStored(id) {
+            let settings = DatabaseSettings(retention: retention, clock: clock, scratch: scratch)
+            return .success(try blanks.database(id, editions(id), indexes: indexes(id), settings))
+          }
+          try makeRoom(in: &entries, blanks.openMax, now)
+        }
         guard let store = try open(id) else { return .success(nil) }
         var observer: IndexObserver?
         if let indexObserver { observer = { reports in indexObserver(id, reports) } }
         let database = try DocumentDatabase(
           id: id, edition: editions(id), store: store, retention: retention, clock: clock, indexes: indexes(id),
-          indexObserver: observer, counters: counters, scratch: scratch)
+          indexObserver: observer, counters: counters, scratch: scratch,
+          origin: blanks?.origin)
         database.continueBackgroundWork()
         entries[id] = Entry(database: database, lastUsed: now)
         return .success(database)
@@ -100,19 +149,27 @@ package final class DatabaseRegistry: Sendable {
     let limit = clock.now() - Int64(idleSeconds) * 1_000_000
     entries.withLock { entries in
       for id in Array(entries.keys) {
-        guard var entry = entries[id], entry.lastUsed < limit, entry.database.transactions.count == 0,
-          !entry.database.hasExpiringFields
-        else { continue }
-        // Close under the lock, and only if no other code holds the database: the engine must be closed before it
-        // can be opened again.
-        entries[id] = nil
-        if isKnownUniquelyReferenced(&entry.database) {
-          entry.database.drain()
-        } else {
-          entries[id] = entry
-        }
+        guard let lastUsed = entries[id]?.lastUsed, lastUsed < limit else { continue }
+        close(id, in: &entries)
       }
     }
+  }
+
+  /// Closes a database, unless other code uses it, a transaction is open, or its documents expire. Returns whether it
+  /// is closed.
+  ///
+  /// Call it under the lock: the engine must be closed before it can be opened again.
+  @discardableResult
+  private func close(_ id: DatabaseID, in entries: inout [DatabaseID: Entry]) -> Bool {
+    guard var entry = entries[id], entry.database.transactions.count == 0, !entry.database.hasExpiringFields
+    else { return false }
+    entries[id] = nil
+    guard isKnownUniquelyReferenced(&entry.database) else {
+      entries[id] = entry
+      return false
+    }
+    entry.database.drain()
+    return true
   }
 
   /// Releases every database after its last commit. A database that other code still holds closes when it is

@@ -11,9 +11,13 @@ package protocol CommitAuthorizer: Sendable {
   /// Called on the caller's thread with a snapshot. If a document that the decision depends on changes before the
   /// commit is written, it is called again on the writer's thread with the open write transaction. Returns the
   /// version of each other document that it read, 0 for a missing document.
+  ///
+  /// If `isOnLoop` is `true`, the caller's thread must not be held for long. An authorizer that would need more than a
+  /// few milliseconds throws ``CommitError/tooLongForLoop``, and is called again on another thread.
   /// - Throws: ``CommitError/denied(_:)`` if the commit is not allowed.
   func authorize(
-    _ documents: [ProposedDocument], requestTime: Timestamp, isInTransaction: Bool, _ snapshot: any KeyValueSnapshot
+    _ documents: [ProposedDocument], requestTime: Timestamp, isInTransaction: Bool, isOnLoop: Bool,
+    _ snapshot: any KeyValueSnapshot
   ) throws(CommitError) -> [(key: DocumentKey, version: Int64)]
 }
 

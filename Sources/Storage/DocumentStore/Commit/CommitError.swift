@@ -41,6 +41,9 @@ package enum CommitError: Error, Equatable, Sendable {
   case storage(StorageError)
   /// The authorizer denied the commit, with this text.
   case denied(String)
+  /// The authorizer needs more time than the caller's thread has. The database plans the commit on another thread; no
+  /// caller gets this error.
+  case tooLongForLoop
   /// The queue of waiting commits is full.
   case overloaded(waitingBytesMax: Int)
 }

@@ -44,9 +44,11 @@ struct CommitPlan: Sendable {
   /// any failed precondition is reported.
   ///
   /// Cost: two lookups per document, linear in the documents written, plus the cost of the authorizer.
-  /// - Throws: ``CommitError`` if the authorizer denies the commit, otherwise for the first write that fails.
+  /// - Throws: ``CommitError`` if the authorizer denies the commit, otherwise for the first write that fails;
+  ///   ``CommitError/tooLongForLoop`` if `isOnLoop` is `true` and the authorizer needs another thread.
   init(
-    _ request: CommitRequest, reader: inout SnapshotReader, indexes: IndexCatalog, requestTime: Timestamp
+    _ request: CommitRequest, reader: inout SnapshotReader, indexes: IndexCatalog, requestTime: Timestamp,
+    isOnLoop: Bool = false
   ) throws(CommitError) {
     indexGeneration = indexes.generation
     let writes = request.writes
@@ -75,7 +77,7 @@ struct CommitPlan: Sendable {
     if let authorizer = request.authorizer {
       bases += try authorizer.authorize(
         Self.proposed(documents, writes, places), requestTime: requestTime, isInTransaction: request.reads != nil,
-        reader.snapshot)
+        isOnLoop: isOnLoop, reader.snapshot)
     }
     if let refusal { throw refusal }
     for document in documents where document.isChanged {

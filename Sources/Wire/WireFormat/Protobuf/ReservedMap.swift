@@ -65,7 +65,13 @@ enum ReservedMap {
       return nil
     case (.decimal128, .string(let text)): return try decimal(text)
     case (.binary, .bytes(let bytes)):
-      guard !bytes.isEmpty else { throw .model(.invalidBSON(type, "its first byte, the subtype, is missing.")) }
+      guard let subtype = bytes.first else {
+        throw .model(.invalidBSON(type, "its first byte, the subtype, is missing."))
+      }
+      // The client library writes bytes of subtype 0 as a plain bytes value (firestore-api.md, section 2.2).
+      guard subtype != 0 else {
+        throw .model(.invalidBSON(type, "its first byte, the subtype, must be 1 to 255; use bytesValue for subtype 0."))
+      }
       return nil
     case (.timestamp, .map(let map)):
       guard try count(map) == 2, try isUnsigned32(map, BSONType.secondsKey),

@@ -41,6 +41,7 @@ extension Evaluator {
       }
       if request.method == .list {
         let query = request.query ?? Query(parent: request.path.parent, collectionID: request.path.id)
+        hasBSONTypes = request.edition.hasBSONTypes
         return prove(ruleset, borrowed, query, lookups: lookups, explaining: explaining, mode: mode)
       }
       return decide(ruleset, borrowed, lookups: lookups, explaining: explaining)
@@ -87,6 +88,9 @@ extension Evaluator {
   /// Begins a request, whose decisions share a budget of work, ``requestWorkMax``. Without a call, each decision has
   /// only its own budget.
   package func beginRequest() { requestWork = Self.requestWorkMax }
+
+  /// The work that is left for the request.
+  package var requestWorkLeft: Int { requestWork }
 
   /// Ends a decision, and releases what it borrowed.
   func finish(_ decision: inout Decision) {

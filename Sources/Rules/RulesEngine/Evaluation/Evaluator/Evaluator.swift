@@ -17,6 +17,9 @@ package final class Evaluator {
   /// The work of a decision, in the same steps, that does not count for its request. So a request for any number of
   /// documents can have cheap decisions. Source: Hearth's own limit.
   package static let cheapWorkMax = 10_000
+  /// The work, in the same steps, after which a request for several documents lets its event loop serve others, between
+  /// two documents. Every document counts at least ``cheapWorkMax``. Source: Hearth's own limit.
+  package static let sliceWorkMax = 4_000_000
   /// The compiled patterns that conditions computed last, which the server keeps for later decisions. Each takes at
   /// most 1 MiB. Beyond this, a pattern is compiled again when it is used. Source: Hearth's own limit, which bounds
   /// memory.
@@ -52,6 +55,8 @@ package final class Evaluator {
   var transforms: [String]?
   var query: Query?
   var mode = ProofMode.sound
+  /// Whether the filters of the query can find BSON values.
+  var hasBSONTypes = false
   var lookupCount = 0
   var resource: RuleValue = .null
   var newResource: RuleValue = .null
