@@ -9,6 +9,7 @@ extension FirestoreService {
   package func clear(
     _ id: DatabaseID, as administrator: Administrator, completion: @escaping @Sendable (Result<Void, Status>) -> Void
   ) throws {
+    observer?.noteSetup(of: id)
     try database(id, as: administrator).clear { result in completion(result.mapError { Status($0, database: id) }) }
   }
 }
