@@ -156,7 +156,8 @@ let package = Package(
       "HearthServer", in: "Server",
       [
         "Gateway", "GatewayCore", "OperationsAPI", "Transport", "IdentityService", "Accounts", "FileService", "Files",
-        "DatabaseService", "Callers", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue", "FixtureTree",
+        "DatabaseService", "Callers", "RulesTesting", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue",
+        "FixtureTree",
         "WireFormat", "DocumentModel", "Basics",
       ]),
 
@@ -244,7 +245,8 @@ let package = Package(
       [
         "HearthServer", "Gateway", "GatewayCore", "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI",
         "Accounts", "FileService", "Files", "Transport", "DatabaseService", "Callers", "Watch",
-        "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "Basics", "TestSupport",
+        "RulesTesting", "RulesEngine", "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "Basics",
+        "TestSupport",
       ]),
     tests(
       "HearthCLITests", ["HearthCLI", "LMDBEngine", "KeyValue", "DocumentModel", "TestSupport"]),

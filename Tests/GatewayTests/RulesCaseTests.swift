@@ -57,7 +57,7 @@ import TestSupport
 }
 
 /// One case as a request.
-private struct RulesCase {
+struct RulesCase {
   let item: JSONNode
   let root: String
 

@@ -40,6 +40,15 @@ import Testing
     (#""as": "ann", "create": "logs/r1", "data": {}"#, false),
     (#""as": "ann", "get": "logs/r1""#, true),
     (#""as": "ann", "get": "logs/r9""#, false),
+    // The documents of a case override those of the file.
+    (#""as": "eve", "get": "rooms/r1", "documents": {"rooms/r1": {"owner": "eve"}}"#, true),
+    (#""as": "ann", "get": "rooms/r2", "documents": {"rooms/r2": {"owner": "ann"}}"#, true),
+    (#""as": "ann", "get": "rooms/r1", "documents": {"rooms/r1": null}"#, false),
+    (#""as": "ann", "get": "logs/r1", "documents": {"rooms/r1": null}"#, false),
+    (
+      #""as": "ann", "update": "rooms/r1", "data": {"size": 9}, "documents": {"rooms/r1": {"owner": "ann", "size": 8}}"#,
+      true
+    ),
     // Several writes to one document are evaluated as one.
     (
       #""as": "ann", "commit": [{"delete": "rooms/r1"}, {"set": "rooms/r1", "data": {"owner": "ann", "size": 2}}]"#,

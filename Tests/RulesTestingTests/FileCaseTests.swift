@@ -90,6 +90,10 @@ import Testing
     #"{"it": "16", "delete": "avatars/bob", "expect": "deny", "line": 13}"#,
     // The rules look up three documents, one more than the limit.
     #"{"it": "17", "get": "counted/x", "expect": "deny"}"#,
+    // The files and documents of a case override those of the file.
+    #"{"it": "20", "as": "eve", "get": "avatars/ann", "files": {"avatars/ann": {"metadata": {"by": "eve"}}}, "expect": "allow"}"#,
+    #"{"it": "21", "as": "ann", "get": "avatars/ann", "files": {"avatars/ann": null}, "expect": "deny"}"#,
+    #"{"it": "22", "delete": "avatars/ann", "documents": {"users/ann": {"may": false}}, "expect": "deny"}"#,
     #"{"it": "18", "get": "elsewhere", "expect": "deny"}"#,
     // The slash and the mark before it are one Character.
     #"{"it": "19", "list": "avatars/x\u0600/", "expect": "allow"}"#,

@@ -52,6 +52,18 @@ import Testing
     (#"{"it": "a", "commit": [{"get": "rooms/r1"}], "expect": "deny"}"#, #"unknown key "get""#),
     (#"{"it": "a", "it": "b", "get": "rooms/r1", "expect": "deny"}"#, #"duplicate key "it" in this object"#),
     (#"[]"#, #"a case must be an object"#),
+    (
+      #"{"it": "a", "get": "rooms/r1", "documents": [], "expect": "deny"}"#,
+      #""documents" of a case must be an object with paths as keys"#
+    ),
+    (
+      #"{"it": "a", "get": "rooms/r1", "documents": {"rooms": {}}, "expect": "deny"}"#,
+      #"6:46: case "a": "rooms" is not a document"#
+    ),
+    (
+      #"{"it": "a", "get": "rooms/r1", "documents": {"rooms/r1": 5}, "expect": "deny"}"#, "the fields must be an object"
+    ),
+    (#"{"it": "a", "get": "rooms/r1", "files": {}, "expect": "deny"}"#, #"unknown key "files""#),
   ])
   func reportsAMistakeInACase(text: String, message: String) throws {
     let error = try #require(throws: FixtureTreeError.self) { try Toy.suite(text) }

@@ -16,8 +16,8 @@ struct CaseReader {
 
   func test(_ tree: JSONTree, number: Int) throws(FixtureTreeError) -> RuleTest {
     let knownOperations = files == nil ? Self.operations : FileCaseReader.operations
-    let details = files == nil ? ["query"] + Self.writeKeys : ["data"]
-    let known = ["it", "as"] + knownOperations + details + ["time", "expect", "line"]
+    let details = files == nil ? ["query"] + Self.writeKeys : ["data", "files"]
+    let known = ["it", "as", "documents"] + knownOperations + details + ["time", "expect", "line"]
     let unnamed = "number \(number)"
     // Read the title first, so that every error names the case.
     let title = tree.member("it").flatMap { if case .string(let text) = $0.kind { text } else { nil } }
@@ -42,7 +42,8 @@ struct CaseReader {
       throw text.failure(expect, in: it, "\"expect\" must be \"allow\" or \"deny\"")
     }
     let operation: RuleTest.Operation
-    if let files {
+    if var files {
+      if let tree = members["files"] { try files.read(tree, text, time: time, in: it) }
       let reader = FileCaseReader(text: text, files: files, time: time)
       operation = .file(try reader.request(name, target, data: members["data"], in: it))
     } else {
@@ -50,10 +51,35 @@ struct CaseReader {
     }
     return RuleTest(
       name: it, fileLine: tree.line, auth: try auth(members["as"], time, it), time: time,
-      operation: operation, expectsAllow: word == "allow",
+      operation: operation,
+      documents: try members["documents"].map { (tree) throws(FixtureTreeError) in try documents(tree, it) } ?? [:],
+      expectsAllow: word == "allow",
       expectedLine: try members["line"].map { (tree) throws(FixtureTreeError) in
         try text.count(tree, "\"line\"", in: it)
       })
+  }
+
+  /// Reads `{"rooms/r1": {"owner": "ann"}, "rooms/r2": null}`.
+  private func documents(_ tree: JSONTree, _ it: String) throws(FixtureTreeError) -> TestDocuments.Changes {
+    guard case .object(let members) = tree.kind else {
+      throw text.failure(
+        tree, in: it,
+        "\"documents\" of a case must be an object with paths as keys, such as {\"rooms/r1\": {\"owner\": \"ann\"}}")
+    }
+    var documents: TestDocuments.Changes = [:]
+    for member in members {
+      var name = JSONTree(.string(member.name))
+      (name.line, name.column) = (member.line, member.column)
+      let key = try key(name, it)
+      let fields: EncodedFields?
+      if case .null = member.value.kind {
+        fields = nil
+      } else {
+        fields = try text.fields(member.value, of: key, in: it)
+      }
+      documents.updateValue(fields, forKey: key.path)
+    }
+    return documents
   }
 
   private func checkBelonging(
@@ -118,7 +144,7 @@ struct CaseReader {
     _ name: String, _ target: JSONTree, _ members: [String: JSONTree], _ it: String
   ) throws(FixtureTreeError) -> TestWrite {
     let kind = TestWrite.Kind(rawValue: name) ?? .set
-    var write = TestWrite(kind: kind, key: try key(target, it))
+    var write = TestWrite(kind, try key(target, it))
     if kind == .delete {
       for name in Self.writeKeys {
         if let tree = members[name] {
@@ -166,7 +192,7 @@ struct CaseReader {
   }
 
   /// Returns the paths of all values, except maps that are not empty.
-  private static func leaves(of map: MapValue, below path: [String]) -> [FieldPath] {
+  static func leaves(of map: MapValue, below path: [String]) -> [FieldPath] {
     map.entries.flatMap { name, value in
       if case .map(let inner) = value, !inner.entries.isEmpty, !inner.isOpaque {
         return leaves(of: inner, below: path + [name])

@@ -32,8 +32,9 @@ struct FileCaseReader {
     }
     let stored = isList ? nil : files[bucket, name]
     var request = FileTestRequest(
-      methods: operation == "read" ? [.get, .list] : RulesMethod(rawValue: operation).map { [$0] } ?? [],
-      bucket: bucket, name: name, before: stored)
+      operation == "read" ? [.get, .list] : RulesMethod(rawValue: operation).map { [$0] } ?? [],
+      bucket: bucket, name: name)
+    request.before = stored
     if operation == "create" {
       request.after = try RuleTestFiles.new(bucket, name, data, text, time: time, in: test)
     } else if operation == "update" {

@@ -7,7 +7,7 @@ struct QueryReader {
   let text: TestFileText
   let test: String
 
-  private static let operators: [(String, FieldOperator)] = [
+  static let operators: [(String, FieldOperator)] = [
     ("==", .equal), ("!=", .notEqual), ("<", .lessThan), ("<=", .lessThanOrEqual), (">", .greaterThan),
     (">=", .greaterThanOrEqual), ("array-contains", .arrayContains), ("in", .in),
     ("array-contains-any", .arrayContainsAny), ("not-in", .notIn),

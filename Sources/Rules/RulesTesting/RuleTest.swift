@@ -26,11 +26,25 @@ package struct RuleTest: Sendable {
   /// `request.time`.
   package var time: Timestamp
   package var operation: Operation
+  /// The documents that differ from those of the suite.
+  package var documents: TestDocuments.Changes = [:]
   /// Whether the rules should allow the request.
   package var expectsAllow: Bool
   /// The 1-based line of the `allow` statement that should allow the request, or be among those that deny it; `nil`
   /// for any.
   package var expectedLine: Int?
+}
+
+extension RuleTest {
+  /// A case without a name that is not in a file. `documents` are all documents that the rules may read.
+  package init(
+    _ operation: Operation, as auth: RulesAuth?, at time: Timestamp, over documents: TestDocuments.Changes,
+    expectsAllow: Bool
+  ) {
+    self.init(
+      name: "", fileLine: 0, auth: auth, time: time, operation: operation, documents: documents,
+      expectsAllow: expectsAllow)
+  }
 }
 
 /// A write of a commit.
@@ -54,6 +68,12 @@ package struct TestWrite: Sendable {
   package var mask: [FieldPath]?
   /// The field transforms. They are applied in order, after the other fields are written.
   package var transforms: [FieldTransform] = []
+
+  /// A write without fields.
+  package init(_ kind: Kind, _ key: DocumentKey) {
+    self.kind = kind
+    self.key = key
+  }
 }
 
 /// The cases of a test file, with their rules and documents.

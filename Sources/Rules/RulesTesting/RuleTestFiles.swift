@@ -15,6 +15,13 @@ package struct FileTestRequest: Sendable {
   /// The file after the request, or `nil` if it does not exist.
   package var after: MapValue?
 
+  /// A request for an object, or for those below a prefix. The files before and after it do not exist.
+  package init(_ methods: [RulesMethod], bucket: String, name: String) {
+    self.methods = methods
+    self.bucket = bucket
+    self.name = name
+  }
+
   /// The path in reports.
   package var path: String { "b/\(bucket)/o/\(name)" }
 }
@@ -27,7 +34,7 @@ struct RuleTestFiles {
   private var files: [[UInt8]: MapValue] = [:]
 
   /// Returns the members of an empty file as rules see them (storage-api.md, section 12).
-  private static func file(_ bucket: String, _ name: String, _ time: Timestamp) -> MapValue {
+  static func file(_ bucket: String, _ name: String, _ time: Timestamp) -> MapValue {
     var file = MapValue()
     file["name"] = .string(name)
     file["bucket"] = .string(bucket)
@@ -48,7 +55,7 @@ struct RuleTestFiles {
   }
 
   /// The members that a test can set. The server sets the others.
-  private static let members = [
+  static let members = [
     "size", "contentType", "contentEncoding", "contentDisposition", "contentLanguage", "metadata", "md5Hash", "crc32c",
     "etag", "generation", "metageneration", "timeCreated", "updated",
   ]
@@ -71,17 +78,24 @@ struct RuleTestFiles {
     return (parts[1], parts.count == 4 ? parts[3] : "")
   }
 
-  /// Reads `{"NAME": {"size": …}, …}`.
+  /// Reads `{"NAME": {"size": …}, …}`. In a case, which `test` names, null removes a file.
   /// - Throws: ``FixtureTreeError`` with the place and a correction if a file is malformed.
-  mutating func read(_ tree: JSONTree, _ text: TestFileText, time: Timestamp) throws(FixtureTreeError) {
+  mutating func read(
+    _ tree: JSONTree, _ text: TestFileText, time: Timestamp, in test: String? = nil
+  ) throws(FixtureTreeError) {
     guard case .object(let members) = tree.kind else {
       throw text.failure(
-        tree, "\"files\" must be an object with file names as keys, such as {\"photos/one.jpg\": {\"size\": 2048}}")
+        tree, in: test,
+        "\"files\" must be an object with file names as keys, such as {\"photos/one.jpg\": {\"size\": 2048}}")
     }
     for member in members {
       let (bucket, name) = Self.place(member.name)
+      if test != nil, case .null = member.value.kind {
+        self[bucket, name] = nil
+        continue
+      }
       self[bucket, name] = try Self.changed(
-        Self.file(bucket, name, time), by: member.value, text, in: "files: \(member.name)")
+        Self.file(bucket, name, time), by: member.value, text, in: test ?? "files: \(member.name)")
     }
   }
 

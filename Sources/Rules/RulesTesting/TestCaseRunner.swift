@@ -43,6 +43,7 @@ package final class TestCaseRunner {
     _ test: RuleTest, by ruleset: Ruleset, over documents: TestDocuments,
     explaining: Decision.Explanation = .outcomes
   ) -> Verdict {
+    let documents = test.documents.isEmpty ? documents : documents.changed(by: test.documents)
     let source = CaseLookup(documents)
     var requests: [RulesRequest] = []
     switch test.operation {

@@ -4,19 +4,33 @@ import WireFormat
 
 /// The stored documents of a case, by path.
 package struct TestDocuments: Sendable {
+  /// Changes of single documents: the fields, or `nil` if the document does not exist.
+  package typealias Changes = [ResourcePath: EncodedFields?]
+
   private var fields: [ResourcePath: EncodedFields] = [:]
+  private var changes: Changes = [:]
 
   /// No documents.
   package init() {}
 
   /// The fields of a document, or `nil` if it does not exist.
   package subscript(_ path: ResourcePath) -> EncodedFields? {
-    get { fields[path] }
-    set { fields[path] = newValue }
+    get { changes.isEmpty ? fields[path] : changes[path] ?? fields[path] }
+    set {
+      fields[path] = newValue
+      changes[path] = nil
+    }
   }
 
-  /// The number of documents.
+  /// The number of documents, without those of ``changed(by:)``.
   package var count: Int { fields.count }
+
+  /// Returns the documents with changes. Cost: O(1).
+  package func changed(by changes: Changes) -> TestDocuments {
+    var changed = self
+    changed.changes = changes
+    return changed
+  }
 }
 
 /// The mocked lookups of a hosted test.

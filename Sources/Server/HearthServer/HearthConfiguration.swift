@@ -1,4 +1,5 @@
 package import Basics
+package import DatabaseService
 package import DocumentModel
 package import DocumentStore
 
@@ -147,6 +148,8 @@ public struct HearthConfiguration: Sendable {
   /// The time for which databases keep old versions.
   package var retention = Retention()
   package var clock = Clock.system
+  /// The observer of all decisions of rules, in emulator mode only.
+  package var accessObserver: (any AccessObserver)?
   /// The memory and the temporary files of queries.
   package var scratchBudget = ScratchBudget.process
 

@@ -54,6 +54,9 @@ public final class Server: Sendable {
     if configuration.isEmulatorCompatible, configuration.mode != .emulator {
       throw .configuration("--compat emulator authorizes queries less strictly than the rules, so it needs --emulator")
     }
+    if configuration.accessObserver != nil, configuration.mode != .emulator {
+      throw .configuration("--record-cases records the data of requests, so it needs --emulator")
+    }
     do throws(StorageError) {
       switch configuration.storage {
       case .inMemory: directory = nil
@@ -68,7 +71,7 @@ public final class Server: Sendable {
     service = FirestoreService(
       databases: registry, mode: configuration.serverMode, rules: rulesRegistry,
       proofMode: configuration.isEmulatorCompatible ? .emulator : .sound,
-      requiresIndexes: configuration.requiresIndexes)
+      requiresIndexes: configuration.requiresIndexes, observer: configuration.accessObserver)
     files = FilesSetup.make(configuration, directory, registry)
     var transport = TransportConfiguration()
     transport.host = configuration.host

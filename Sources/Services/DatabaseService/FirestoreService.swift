@@ -21,7 +21,7 @@ package final class FirestoreService: Sendable {
   /// The shapes of the queries so far, for index suggestions.
   let seenQueries = QueryLog()
   /// Evaluations that are ready for reuse.
-  private let evaluations = RulesEvaluationPool()
+  private let evaluations: RulesEvaluationPool
   /// Counters of requests and their results since the start.
   package var counters: ServiceCounters { evaluations.counters }
   /// The hubs of the databases that have listeners.
@@ -29,19 +29,26 @@ package final class FirestoreService: Sendable {
   /// The streams whose callers are checked when accounts or rules change.
   let openStreams = OpenStreams()
 
-  /// Creates a service. It checks the callers of all streams whenever rules change.
+  /// Creates a service. It checks the callers of all streams whenever rules change. `observer` receives every decision
+  /// of rules, in emulator mode.
   package init(
     databases: DatabaseRegistry, mode: ServerMode, rules: RulesRegistry = RulesRegistry(),
     proofMode: ProofMode = .sound,
-    requiresIndexes: Bool = false
+    requiresIndexes: Bool = false, observer: (any AccessObserver)? = nil
   ) {
+    precondition(observer == nil || mode == .emulator, "decisions are observed in emulator mode only")
+    evaluations = RulesEvaluationPool(observer: observer)
     self.databases = databases
     self.mode = mode
     self.rules = rules
     self.proofMode = proofMode
     self.requiresIndexes = requiresIndexes
     rules.observe { [openStreams] in openStreams.check(nil) }
+    if let observer { rules.observe { observer.noteSetup(of: nil) } }
   }
+
+  /// The observer of decisions, or `nil` if decisions are not recorded.
+  var observer: (any AccessObserver)? { evaluations.observer }
 
   /// Returns the edition of a database, even if the database is not served. The edition determines how requests are
   /// decoded.

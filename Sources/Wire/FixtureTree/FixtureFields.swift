@@ -44,4 +44,16 @@ package enum FixtureFields {
     // With the line start this far away, the length limit never applies.
     _ = try values.appendInline(fields, isApart: false, lineStart: Int.max / 2, to: &out)
   }
+
+  /// Appends a value on one line of any length.
+  /// - Throws: ``WireError`` if the value is damaged.
+  package static func appendLine(_ value: Value, database: DatabaseID, to out: inout [UInt8]) throws(WireError) {
+    let values = FixtureValueWriter(documentsRoot: database.documentsRoot)
+    try EncodedFields(MapValue([("value", value)])).withMap { (map) throws(WireError) in
+      var iterator = map.makeIterator()
+      while let entry = try iterator.next() {
+        _ = try values.appendInline(entry.value.content, limit: .max, to: &out)
+      }
+    }
+  }
 }

@@ -108,7 +108,7 @@ struct FixtureValueWriter {
   // MARK: Inline
 
   /// Appends a value on the current line. Stops and returns `false` as soon as `out` is longer than `limit`.
-  private func appendInline(
+  func appendInline(
     _ content: EncodedValue.Content, limit: Int, to out: inout [UInt8]
   ) throws(WireError) -> Bool {
     switch content {

@@ -11,6 +11,7 @@ extension Command {
       case "port": option.withHelp("the port (default: a free port)")
       case "data": option.withHelp("keep the data in this directory, which is created if missing")
       case "in-memory": option.withHelp("keep all data in memory (default)")
+      case "record-cases": option.withHelp("write the requests and their decisions as a rules test to this file")
       case "project": option.withHelp("the project (default: $HEARTH_PROJECT, $GOOGLE_CLOUD_PROJECT or demo)")
       default: option
       }
@@ -23,12 +24,16 @@ extension Command {
       FIREBASE_STORAGE_EMULATOR_HOST and STORAGE_EMULATOR_HOST, and the project in GCLOUD_PROJECT and
       GOOGLE_CLOUD_PROJECT. Verbs of hearth that it runs use the same server (HEARTH_SERVER, HEARTH_PROJECT).
 
+      --record-cases FILE turns the tests into a rules test: it records each request that rules decided, with the
+      documents that they read and the decision. `hearth rules test FILE` then repeats all decisions in milliseconds.
+
       The exit code is that of the command: 128 plus the number of the signal if a signal ended it, 127 if the command
       is not found, 126 if it cannot be run.
       """,
     examples: [
       ("hearth exec --project demo -- pytest", "runs the tests of an app"),
       ("hearth exec --import fixtures/journeys.json -- npm test", "starts with documents"),
+      ("hearth exec --record-cases cases.tests.json -- npm test", "also records the tests as cases"),
     ],
     run: { arguments in try exec(arguments) })
 
@@ -49,6 +54,8 @@ extension Command {
     let project = configuration.project ?? DatabaseChoice.defaultProject
     configuration.project = project
     defer { configuration.log?.flush() }
+    let recorded = try RecordedCaseFiles(arguments, isEmulator: true)
+    configuration.accessObserver = recorded?.recorder
     let server = try makeServer(arguments, configuration)
     let url = try server.start()
     defer { server.stop() }
@@ -61,7 +68,13 @@ extension Command {
         ("GCLOUD_PROJECT", project),
         ("GOOGLE_CLOUD_PROJECT", project), ("HEARTH_SERVER", url), ("HEARTH_PROJECT", project),
       ])
-    return command.wait(forwarding: &signals)
+    let code = command.wait(forwarding: &signals)
+    do { try recorded?.write() } catch {
+      // The status of the command matters more.
+      guard code != 0 else { throw error }
+      Terminal.error.write("hearth: \(TerminalText.lines(CommandFailure(error).message))\n")
+    }
+    return code
   }
 }
 

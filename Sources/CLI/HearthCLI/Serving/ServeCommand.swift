@@ -33,6 +33,10 @@ extension Command {
       .value("storage-rules", "FILE", "storage rules; without them, only administrators can access files"),
       .repeated(
         "indexes", "FILE", "an index file; DATABASE=FILE for a named database (default: the indexes of the database)"),
+      .value(
+        "record-cases", "FILE", "with --emulator: write the requests and their decisions as a rules test at the end"
+      )
+      .onCommandLineOnly,
       .flag("require-indexes", "refuse queries that Firestore would refuse because an index is missing"),
       .flag("no-anonymous", "disable anonymous sign-in"),
       .flag("no-password-sign-in", "disable sign-in with a password"),
@@ -107,6 +111,8 @@ extension Command {
         LogEvent(
           .warn, "configuration.ignored", "--host and --port are ignored: the supervisor passed a socket (LISTEN_FDS)"))
     }
+    let recorded = try RecordedCaseFiles(arguments, isEmulator: configuration.mode == .emulator)
+    configuration.accessObserver = recorded?.recorder
     let server = try makeServer(arguments, configuration)
     let url = try server.start()
     if arguments.value("log") ?? "plain" != "plain" {
@@ -122,6 +128,7 @@ extension Command {
     // A second signal ends the process immediately.
     pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     server.stop()
+    try recorded?.write()
     return 0
   }
 

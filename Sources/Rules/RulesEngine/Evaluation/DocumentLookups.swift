@@ -63,6 +63,17 @@ package final class DocumentLookups {
   /// The distinct paths that were looked up, in order. A decision depends on them and on its own document.
   package var paths: [[UInt8]] { documents.filter(\.isFirstOfPath).map { Array($0.path) } }
 
+  /// Calls `body` with each document that was looked up, in order: its path, whether the state after the request was
+  /// read, and its fields, or `nil` if it does not exist. Skips documents that could not be read. The bytes are valid
+  /// during the call.
+  package func forEach(
+    _ body: (_ path: UnsafeRawBufferPointer, _ isAfter: Bool, _ fields: UnsafeRawBufferPointer?) -> Void
+  ) {
+    for document in documents where document.outcome != .unavailable {
+      body(UnsafeRawBufferPointer(document.path), document.isAfter, document.fields.map { UnsafeRawBufferPointer($0) })
+    }
+  }
+
   /// Finds a document. Returns `nil` if a limit of lookups is reached. The bytes are valid until ``removeAll()``.
   func document(
     at path: UnsafeRawBufferPointer, isAfter: Bool, isFree: Bool, counted: inout Int, countedMax: Int

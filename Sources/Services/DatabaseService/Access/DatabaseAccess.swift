@@ -44,6 +44,8 @@ package struct DatabaseAccess: Sendable {
   var clock: Clock { database.clock }
   var transactions: TransactionTable { database.transactions }
   var owner: TransactionOwner { access.owner }
+  /// Whether no rules apply to the caller.
+  var isUnrestricted: Bool { access.isUnrestricted }
 
   /// Returns the proof that the caller may administer the database.
   /// - Throws: `PERMISSION_DENIED` if rules apply to the caller.

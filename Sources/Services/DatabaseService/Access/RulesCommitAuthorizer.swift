@@ -32,10 +32,27 @@ struct RulesCommitAuthorizer: CommitAuthorizer {
         request.writeFields = document.writeFields
         request.transforms = document.transforms
         request.isInTransaction = isInTransaction
-        if let text = evaluation.denial(of: request, by: authorizer) { throw .denied(text) }
+        if let text = evaluation.denial(of: request, by: authorizer) {
+          note(documents, denied: (document.key, method), requestTime, evaluation)
+          throw .denied(text)
+        }
       }
     }
+    note(documents, denied: nil, requestTime, evaluation)
     return evaluation.seen
+  }
+
+  /// Reports the decision to the observer, if one exists.
+  private func note(
+    _ documents: [ProposedDocument], denied: (key: DocumentKey, method: RulesMethod)?, _ time: Timestamp,
+    _ evaluation: RulesEvaluation
+  ) {
+    guard let observer = authorizer.evaluations.observer else { return }
+    observer.note(
+      AccessRecord(
+        database: database, ruleset: authorizer.ruleset.ruleset, auth: authorizer.auth, time: time,
+        request: .commit(documents, denied: denied), lookups: evaluation.observedLookups(except: documents),
+        isAllowed: denied == nil))
   }
 }
 

@@ -39,11 +39,14 @@ final class RulesEvaluation: @unchecked Sendable {
 final class RulesEvaluationPool: Sendable {
   /// The counters of decisions, and all other counters of the service.
   let counters = ServiceCounters()
+  /// The observer of decisions, or `nil` if decisions are not recorded.
+  let observer: (any AccessObserver)?
   private let idle: Mutex<[RulesEvaluation]>
   /// More than this would mean more concurrent requests, each on its own thread.
   private static var idleMax: Int { 16 }
 
-  init() {
+  init(observer: (any AccessObserver)? = nil) {
+    self.observer = observer
     var room: [RulesEvaluation] = []
     room.reserveCapacity(Self.idleMax)
     idle = Mutex(room)

@@ -9,6 +9,7 @@ extension FirestoreService {
   package func clear(
     _ id: DatabaseID, as administrator: Administrator, completion: @escaping @Sendable (Result<Void, Status>) -> Void
   ) throws {
+    observer?.noteSetup(of: id)
     guard let database = try existingDatabase(id, as: administrator) else { return completion(.success(())) }
     database.clear { result in completion(result.mapError { Status($0, database: id) }) }
   }

@@ -20,6 +20,7 @@ extension FirestoreService {
     let reads = try transaction.map { id throws(CommitError) in
       try access.transactions.close(id, forWrites: !writes.isEmpty, by: access.owner)
     }
+    noteSetup(of: id, by: access)
     access.commit(writes, after: reads) { result in completion(result.mapError { Status($0, database: id) }) }
   }
 
@@ -30,6 +31,7 @@ extension FirestoreService {
   ) throws {
     let access = try access(to: id, as: caller)
     try Self.check([write])
+    noteSetup(of: id, by: access)
     access.commit(write) { result in completion(result.mapError { Status($0, database: id) }) }
   }
 
@@ -66,6 +68,7 @@ extension FirestoreService {
     guard Set(writes.map(\.key)).count == writes.count else {
       throw Status(.invalidArgument, "the same document cannot be written more than once in a single request")
     }
+    observer?.noteSetup(of: id)
     administrator.database.commitEach(writes) { results in
       completion(
         results.map { result in
@@ -75,6 +78,12 @@ extension FirestoreService {
           }
         })
     }
+  }
+
+  /// Reports a write by an administrator to the observer, if one exists.
+  private func noteSetup(of id: DatabaseID, by access: DatabaseAccess) {
+    guard let observer, access.isUnrestricted else { return }
+    observer.noteSetup(of: id)
   }
 
   private static func check(_ writes: [Write]) throws {

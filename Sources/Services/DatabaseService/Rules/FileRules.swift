@@ -100,17 +100,21 @@ package enum FilesAccess: Sendable {
     }
   }
 
-  /// Authorizes an operation. `request` is called only if rules apply.
+  /// Authorizes an operation. `describe` is called only if rules apply. The observer of decisions, if one exists, is
+  /// notified unless `isObserved` is `false`: the decision is then provisional.
   /// - Throws: ``FileDenial/denied(_:)`` if the rules deny it.
   package func grant(
-    _ method: RulesMethod, bucket: String, name: String, _ describe: (inout FileRequest) -> Void
+    _ method: RulesMethod, bucket: String, name: String, isObserved: Bool = true,
+    _ describe: (inout FileRequest) -> Void
   ) throws(FileDenial) -> FileGrant {
     switch self {
     case .unrestricted: break
     case .restricted(let authorizer):
       var request = FileRequest(method, bucket: bucket, name: name)
       describe(&request)
-      guard authorizer.decide(request, .none)?.isAllowed ?? false else { throw .denied(method) }
+      guard authorizer.decide(request, .none, isObserved: isObserved)?.isAllowed ?? false else {
+        throw .denied(method)
+      }
     }
     return FileGrant(method, bucket: bucket, name: name)
   }
@@ -131,7 +135,7 @@ package struct FileAuthorizer: Sendable {
   /// not if it depends on them. Cost: traces the decision.
   /// - Throws: ``FileDenial/denied(_:)`` if the rules deny the upload regardless of those fields.
   package func decideEarly(_ request: FileRequest) throws(FileDenial) -> Bool {
-    guard let decision = decide(request, .trace) else { throw .denied(request.method) }
+    guard let decision = decide(request, .trace, isObserved: false) else { throw .denied(request.method) }
     if decision.isAllowed { return true }
     // `&&` and `||` treat an error as an unknown value. The decision is open only if the rules have read such a
     // field.
@@ -145,16 +149,31 @@ package struct FileAuthorizer: Sendable {
     return false
   }
 
+  /// Notifies the observer of decisions, if one exists, that an upload was denied before its content arrived.
+  package func noteEarlyDenial(_ request: FileRequest) {
+    if service.observer != nil { _ = decide(request, .none, isObserved: true) }
+  }
+
   /// The value of a missing field in a trace.
   private static func missing(_ field: String) -> String {
     #"{"undefined":{"causeMessage":"Property \#(field) is undefined on object."}}"#
   }
 
   /// Evaluates a request, or returns `nil` if the documents cannot be read.
-  fileprivate func decide(_ request: FileRequest, _ explaining: Decision.Explanation) -> Decision? {
+  fileprivate func decide(
+    _ request: FileRequest, _ explaining: Decision.Explanation, isObserved: Bool
+  ) -> Decision? {
     // Do not open a database for rules that read no documents.
     let decision = try? service.withEvaluation(documentsIn: ruleset.readsDocuments ? database : nil) {
-      evaluation, now in decide(request, evaluation, now, explaining)
+      evaluation, now in
+      let decision = decide(request, evaluation, now, explaining)
+      if isObserved, let observer = service.observer {
+        observer.note(
+          AccessRecord(
+            database: database, ruleset: ruleset.ruleset, auth: auth, time: now, request: .file(request),
+            lookups: evaluation.observedLookups(), isAllowed: decision.isAllowed))
+      }
+      return decision
     }
     if let decision { service.counters.add(to: decision.isAllowed ? .rulesAllowed : .rulesDenied) }
     return decision

@@ -153,6 +153,7 @@ struct CallerFiles: Sendable {
     let sizes = draft.sizes
     let probed = sizes.map { $0.count > 1 ? [$0.lowerBound, $0.upperBound] : [$0.lowerBound] } ?? Self.probedSizes
     var refusal: FilesError?
+    var denied: StoredObject?
     for size in probed {
       let content = ContentSummary(size: size, crc32c: 0, md5: [], digest: ContentDigest(bytes: []))
       let now = store.now
@@ -164,9 +165,11 @@ struct CallerFiles: Sendable {
         refusal = .denied(
           "The rules use checksums, which are known only at the end. Such uploads may have at most "
             + "\(Self.unknownBytesMax) bytes.")
-      } catch { refusal = error }
+      } catch { (refusal, denied) = (error, object) }
     }
-    if let refusal { throw refusal }
+    guard let refusal else { return }
+    if let denied { authorizer.noteEarlyDenial(try? store.object(draft.name), denied, as: caller) }
+    throw refusal
   }
 
   /// Creates the file for the content of an object, after ``authorizeEarly(_:)``.

@@ -16,11 +16,11 @@ struct StorageAuthorizer: Sendable {
   /// - Throws: ``FilesError/denied(_:)`` if the caller may not do it.
   func grant(
     _ method: RulesMethod, _ name: ObjectName, as caller: Caller, before: StoredObject? = nil,
-    after: StoredObject? = nil
+    after: StoredObject? = nil, isObserved: Bool = true
   ) throws(FilesError) -> FileGrant {
     let access = try access(of: caller, to: name.bucket)
     do throws(FileDenial) {
-      return try access.grant(method, bucket: name.bucket, name: name.name) { request in
+      return try access.grant(method, bucket: name.bucket, name: name.name, isObserved: isObserved) { request in
         request.resource = before.map { Self.fields(of: $0) }
         request.newResource = after.map { Self.fields(of: $0) }
       }
@@ -38,7 +38,7 @@ struct StorageAuthorizer: Sendable {
     case .unrestricted: return true
     case .restricted(let authorizer):
       guard authorizer.looksAtChecksums else {
-        _ = try grant(.create, after.name, as: caller, before: before, after: after)
+        _ = try grant(.create, after.name, as: caller, before: before, after: after, isObserved: false)
         return true
       }
       var request = FileRequest(.create, bucket: after.name.bucket, name: after.name.name)
@@ -48,6 +48,16 @@ struct StorageAuthorizer: Sendable {
       request.newResource = fields
       do throws(FileDenial) { return try authorizer.decideEarly(request) } catch { throw denial(error) }
     }
+  }
+
+  /// Notifies the observer of decisions, if one exists, of an upload that ``isDecidedEarly(_:_:as:)`` has denied. Early
+  /// decisions are not observed otherwise: several lengths may be tried, and an allowed upload is authorized again.
+  func noteEarlyDenial(_ before: StoredObject?, _ after: StoredObject, as caller: Caller) {
+    guard case .restricted(let authorizer)? = try? access(of: caller, to: after.name.bucket) else { return }
+    var request = FileRequest(.create, bucket: after.name.bucket, name: after.name.name)
+    request.resource = before.map { Self.fields(of: $0) }
+    request.newResource = Self.fields(of: after)
+    authorizer.noteEarlyDenial(request)
   }
 
   /// Returns what a caller may do with the objects of a bucket.

@@ -1,0 +1,78 @@
+package import DocumentModel
+package import DocumentStore
+package import RulesEngine
+
+/// An observer of every decision of security rules about a caller's request, for tools that record test suites.
+///
+/// A service has at most one observer, for its whole lifetime, and only in emulator mode. Decisions are made in three
+/// places, and each reports to the observer: ``RulesEvaluation`` for reads and listeners, ``RulesCommitAuthorizer``
+/// for commits, and ``FileAuthorizer`` for files. Each record contains its own copy of all documents that the rules
+/// read, so concurrent requests cannot mix. Without an observer, a decision costs one more load.
+package protocol AccessObserver: AnyObject, Sendable {
+  /// Handles a decision. Called on any thread, also by the writer of a database.
+  func note(_ record: AccessRecord)
+  /// Handles a change that test suites make between tests, such as a write by an administrator. `database` is `nil`
+  /// if it concerns all databases.
+  func noteSetup(of database: DatabaseID?)
+}
+
+/// A decision of security rules about one request, with its whole input.
+package struct AccessRecord: Sendable {
+  /// A document that the rules looked up. `fields` is `nil` if the document does not exist.
+  package typealias Lookup = (path: ResourcePath, fields: EncodedFields?)
+
+  /// The request that the rules decided about.
+  package enum Request: Sendable {
+    /// Reads a document, which has these fields if it exists.
+    case get(DocumentKey, EncodedFields?)
+    /// Runs a query, or lists a collection.
+    case list(Query)
+    /// Writes documents. `denied` is the denied document with the denied method: a commit verifies documents by `get`.
+    case commit([ProposedDocument], denied: (key: DocumentKey, method: RulesMethod)?)
+    /// Requests a file.
+    case file(FileRequest)
+  }
+
+  /// The database of the request. For files, the database of lookups, or `nil` if the rules cannot read documents.
+  package var database: DatabaseID?
+  package var ruleset: Ruleset
+  /// The caller, or `nil` without credentials.
+  package var auth: RulesAuth?
+  /// `request.time`.
+  package var time: Timestamp
+  package var request: Request
+  /// The documents that the rules looked up, as they were before the request. The decisions on several documents of one
+  /// request share them.
+  package var lookups: [Lookup]
+  package var isAllowed: Bool
+}
+
+extension RulesEvaluation {
+  /// The documents that the rules have looked up for this request so far, as they were before it. Lookups of the state
+  /// after a commit are included only for documents that `changed` does not contain.
+  func observedLookups(except changed: [ProposedDocument] = []) -> [AccessRecord.Lookup] {
+    var found: [AccessRecord.Lookup] = []
+    lookups.forEach { bytes, isAfter, fields in
+      guard let path = try? ResourcePath(checking: Array(bytes)), DocumentKey(path) != nil else { return }
+      if isAfter, changed.contains(where: { $0.key.path == path }) || found.contains(where: { $0.path == path }) {
+        return
+      }
+      found.removeAll { $0.path == path }
+      found.append((path, fields.map { EncodedFields(canonical: Array($0)) }))
+    }
+    return found
+  }
+
+  /// Reports a decision about a read to the observer, if one exists. Cost without one: one load.
+  @inline(__always)
+  func note(
+    _ decision: Decision, by authorizer: Authorizer, in database: DocumentDatabase,
+    _ request: @autoclosure () -> AccessRecord.Request
+  ) {
+    guard let observer = authorizer.evaluations.observer else { return }
+    observer.note(
+      AccessRecord(
+        database: database.id, ruleset: authorizer.ruleset.ruleset, auth: authorizer.auth, time: database.now,
+        request: request(), lookups: observedLookups(), isAllowed: decision.isAllowed))
+  }
+}
