@@ -247,7 +247,7 @@ let package = Package(
         "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "Basics", "TestSupport",
       ]),
     tests(
-      "HearthCLITests", ["HearthCLI", "LMDBEngine", "KeyValue", "DocumentModel", "TestSupport"]),
+      "HearthCLITests", ["HearthCLI", "HearthServer", "LMDBEngine", "KeyValue", "DocumentModel", "TestSupport"]),
     tests(
       "SimulationTests",
       [

@@ -11,6 +11,9 @@ extension Command {
       case "port": option.withHelp("the port (default: a free port)")
       case "data": option.withHelp("keep the data in this directory, which is created if missing")
       case "in-memory": option.withHelp("keep all data in memory (default)")
+      case "auth-port": option.withHelp("listen here too, for tests that expect accounts there")
+      case "storage-port": option.withHelp("listen here too, for tests that expect files there")
+      case "hub-port": option.withHelp("listen here too, for tools that ask for the ports there")
       case "project": option.withHelp("the project (default: $HEARTH_PROJECT, $GOOGLE_CLOUD_PROJECT or demo)")
       default: option
       }
@@ -20,8 +23,10 @@ extension Command {
       uses a free port and keeps its data in memory.
 
       The command finds the server in FIRESTORE_EMULATOR_HOST, FIREBASE_AUTH_EMULATOR_HOST,
-      FIREBASE_STORAGE_EMULATOR_HOST and STORAGE_EMULATOR_HOST, and the project in GCLOUD_PROJECT and
-      GOOGLE_CLOUD_PROJECT. Verbs of hearth that it runs use the same server (HEARTH_SERVER, HEARTH_PROJECT).
+      FIREBASE_STORAGE_EMULATOR_HOST, STORAGE_EMULATOR_HOST and FIREBASE_EMULATOR_HUB, and the project in
+      GCLOUD_PROJECT and GOOGLE_CLOUD_PROJECT. Verbs of hearth that it runs use the same server (HEARTH_SERVER,
+      HEARTH_PROJECT). For a command that contains the ports 8080, 9099 and 9199 itself, give them: --port 8080
+      --auth-port 9099 --storage-port 9199.
 
       The exit code is that of the command: 128 plus the number of the signal if a signal ended it, 127 if the command
       is not found, 126 if it cannot be run.
@@ -35,7 +40,7 @@ extension Command {
   /// The options of `hearth serve` that only make sense for a permanent server.
   private static let servingOnly: Set = [
     "host", "emulator", "allow-remote-emulator", "tls-cert", "tls-key", "config", "print-config",
-    "metrics-address", "stop-grace",
+    "metrics-address", "stop-grace", "one-port",
   ]
 
   private static func exec(_ arguments: Arguments) throws -> Int32 {
@@ -48,6 +53,7 @@ extension Command {
     if !arguments.has("port") { configuration.port = 0 }
     let project = configuration.project ?? DatabaseChoice.defaultProject
     configuration.project = project
+    configuration.emulatorPorts = try EmulatorPortOptions.ports(arguments, configuration, hasDefaults: false)
     defer { configuration.log?.flush() }
     let server = try makeServer(arguments, configuration)
     let url = try server.start()
@@ -58,6 +64,7 @@ extension Command {
       environment: [
         ("FIRESTORE_EMULATOR_HOST", address), ("FIREBASE_AUTH_EMULATOR_HOST", address),
         ("FIREBASE_STORAGE_EMULATOR_HOST", address), ("STORAGE_EMULATOR_HOST", "http://" + address),
+        ("FIREBASE_EMULATOR_HUB", address),
         ("GCLOUD_PROJECT", project),
         ("GOOGLE_CLOUD_PROJECT", project), ("HEARTH_SERVER", url), ("HEARTH_PROJECT", project),
       ])
