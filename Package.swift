@@ -249,7 +249,7 @@ let package = Package(
         "TestSupport",
       ]),
     tests(
-      "HearthCLITests", ["HearthCLI", "LMDBEngine", "KeyValue", "DocumentModel", "TestSupport"]),
+      "HearthCLITests", ["HearthCLI", "HearthServer", "LMDBEngine", "KeyValue", "DocumentModel", "TestSupport"]),
     tests(
       "SimulationTests",
       [

@@ -48,14 +48,18 @@ import TestSupport
       (#"{/* "firestore": {"rules": "x"}, */ "firestore": {"rules": "a=b//c"}}"#, ["rules": ["./a=b//c"]]),
       (
         #"{"emulators": {"firestore": {"port": 9999, "host": "127.0.0.1"}, "auth": {"port": 9099}}}"#,
-        ["port": ["9999"], "host": ["127.0.0.1"]]
+        ["port": ["9999"], "host": ["127.0.0.1"], "auth-port": ["9099"]]
+      ),
+      (
+        #"{"emulators": {"storage": {"port": 1}, "hub": {"port": 2}, "auth": {}}}"#,
+        ["storage-port": ["1"], "hub-port": ["2"]]
       ),
       ("{}", [:]),
     ] as [(String, [String: [String]])])
   func readsFirebaseFiles(text: String, values: [String: [String]]) throws {
     #expect(try FirebaseFile.parse(Array(text.utf8), isEmulator: true) == values)
     let production = try FirebaseFile.parse(Array(text.utf8), isEmulator: false)
-    #expect(production == values.filter { !["host", "port"].contains($0.key) })
+    #expect(production == values.filter { !$0.key.hasSuffix("port") && $0.key != "host" })
   }
 
   @Test(arguments: [
@@ -63,6 +67,7 @@ import TestSupport
     (#"{"firestore": {"rules": 1}}"#, #""firestore.rules" must be a string"#),
     (#"{"firestore": {"indexes": ""}}"#, #""firestore.indexes" must be a string"#),
     (#"{"emulators": {"firestore": {"port": "x"}}}"#, #""emulators.firestore.port" must be a whole number"#),
+    (#"{"emulators": {"hub": {"port": "x"}}}"#, #""emulators.hub.port" must be a whole number"#),
     (#"{"storage": [{"rules": "a"}, {"rules": "b"}]}"#, #""storage" names several rules files"#),
     (#"{"a": "#, "JSON"),
   ])

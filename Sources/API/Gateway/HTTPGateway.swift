@@ -44,7 +44,7 @@ package struct HTTPGateway: Sendable {
       Self.documents(service, authenticator, channels, files)
         + KeysHandler(accounts, authenticator).endpoints + IdentityHandler(identity, authenticator).endpoints
         + OperationsHandler(operations, metrics: metrics, service, authenticator).endpoints
-        + RootHandler(authenticator).endpoints
+        + RootHandler(operations, authenticator).endpoints + HubHandler(operations.hub, authenticator).endpoints
         + (files.map { Self.files($0, authenticator, accounts.serviceKeys, usesTLS: usesTLS) } ?? []))
   }
 

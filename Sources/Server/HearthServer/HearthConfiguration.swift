@@ -49,6 +49,38 @@ public struct HearthConfiguration: Sendable {
     }
   }
 
+  /// A further port of emulator mode, on which apps and tools expect a service of Firebase's Emulator Suite. All ports
+  /// listen on ``host``, and each serves all APIs.
+  public struct EmulatorPort: Sendable, Equatable {
+    /// A service that has a port of its own in the Emulator Suite.
+    public enum Service: String, Sendable, CaseIterable {
+      case auth, storage
+      /// The list of the services.
+      case hub
+
+      /// The port that the Emulator Suite uses by default.
+      public var defaultPort: Int {
+        switch self {
+        case .auth: 9099
+        case .storage: 9199
+        case .hub: 4400
+        }
+      }
+    }
+
+    public var service: Service
+    /// The port, or 0 to choose a free one.
+    public var port: Int
+    /// Whether the server does not start if the port is in use. If not, the server logs a warning.
+    public var isRequired: Bool
+
+    public init(_ service: Service, port: Int, isRequired: Bool = true) {
+      self.service = service
+      self.port = port
+      self.isRequired = isRequired
+    }
+  }
+
   /// A configuration file of one database.
   public struct DatabaseFile: Sendable, Equatable {
     public var path: String
@@ -95,6 +127,8 @@ public struct HearthConfiguration: Sendable {
   public var host = "127.0.0.1"
   /// The port to listen on, or 0 to choose a free one.
   public var port = 8080
+  /// Further ports to listen on, in emulator mode only. One port is enough for clients that know it.
+  public var emulatorPorts: [EmulatorPort] = []
   /// The certificate files for TLS. If `nil`, the server uses plain HTTP.
   public var tls: TLSFiles?
   /// The place where documents are stored.

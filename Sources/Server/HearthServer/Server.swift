@@ -41,6 +41,8 @@ public final class Server: Sendable {
   /// The server for operators' tools, on its own address.
   private let operationsHTTP: HTTPServer?
   private let readiness: Readiness
+  private let emulatorPorts: EmulatorPorts
+  private let hub = EmulatorHub()
   private let isStopped = Atomic(false)
 
   /// The version of Hearth.
@@ -57,6 +59,7 @@ public final class Server: Sendable {
     if configuration.accessObserver != nil, configuration.mode != .emulator {
       throw .configuration("--record-cases records the data of requests, so it needs --emulator")
     }
+    emulatorPorts = try EmulatorPorts(configuration)
     do throws(StorageError) {
       switch configuration.storage {
       case .inMemory: directory = nil
@@ -76,6 +79,7 @@ public final class Server: Sendable {
     var transport = TransportConfiguration()
     transport.host = configuration.host
     transport.port = configuration.port
+    transport.furtherPorts = emulatorPorts.further
     transport.tls = configuration.tls.map { TLSConfiguration(certificateFile: $0.certificate, keyFile: $0.key) }
     transport.targetBytesMax = 48 << 10
     transport.bodyBytesMax = HTTPGateway.bodyBytesMax
@@ -94,7 +98,8 @@ public final class Server: Sendable {
     let log = configuration.log
     let operations = OperationsService(
       counters: counters, version: Self.version, unready: { [readiness] in readiness.unready() },
-      droppedLogLines: { log?.droppedLines ?? 0 }, staleRulesFiles: { [rules] in rules.staleCount })
+      droppedLogLines: { log?.droppedLines ?? 0 }, staleRulesFiles: { [rules] in rules.staleCount },
+      hub: hub)
     gateway = HTTPGateway(
       service, accounts: accounts, identity: identity,
       files: StorageService(
@@ -155,7 +160,8 @@ public final class Server: Sendable {
   }
 
   /// Starts to listen, and returns the URL.
-  /// - Throws: ``HearthError/listening(_:)`` if the address is in use or does not belong to this machine;
+  /// - Throws: ``HearthError/listening(_:)`` if the address or a required port is in use, or the address does not
+  ///   belong to this machine;
   ///   ``HearthError/storage(_:)`` if the data directory cannot be written.
   public func start() throws(HearthError) -> String {
     let address: (host: String, port: Int)
@@ -165,7 +171,10 @@ public final class Server: Sendable {
         configuration.log(.info, "operations.listening", "metrics at \(url)/metrics", [("url", .text(url))])
       }
       address = try http.start()
-    } catch { throw Self.error(error) }
+    } catch { throw emulatorPorts.failure(error) ?? Self.error(error) }
+    if configuration.mode == .emulator {
+      emulatorPorts.announce(main: address, http.furtherPorts, in: hub, configuration)
+    }
     let url = Self.url(configuration.tls == nil ? "http" : "https", address)
     do { try directory?.announce(url: url) } catch { throw .storage(error.description) }
     readiness.phase = .serving

@@ -12,15 +12,19 @@ package struct OperationsService: Sendable {
   package var droppedLogLines: @Sendable () -> Int
   /// Returns the number of rules files whose latest version does not compile and is not in force.
   package var staleRulesFiles: @Sendable () -> Int
+  /// The addresses of the services of an emulator.
+  package var hub: EmulatorHub
 
   package init(
     counters: TransportCounters, version: String, unready: @escaping @Sendable () -> [String],
-    droppedLogLines: @escaping @Sendable () -> Int = { 0 }, staleRulesFiles: @escaping @Sendable () -> Int = { 0 }
+    droppedLogLines: @escaping @Sendable () -> Int = { 0 }, staleRulesFiles: @escaping @Sendable () -> Int = { 0 },
+    hub: EmulatorHub = EmulatorHub()
   ) {
     self.counters = counters
     self.version = version
     self.unready = unready
     self.droppedLogLines = droppedLogLines
     self.staleRulesFiles = staleRulesFiles
+    self.hub = hub
   }
 }

@@ -32,7 +32,12 @@ enum ConfigurationFile {
     // A file that `--config` names is complete. The working directory may then belong to another project.
     guard chosen == nil else { return settings }
     let isEmulator = arguments.has("emulator") || settings["emulator"] != nil
-    let others = try FirebaseFile.settings(isEmulator: isEmulator)
+    var others = try FirebaseFile.settings(isEmulator: isEmulator)
+    // Servers that choose free ports may run at the same time in this directory, so they open no ports of the file.
+    let port = arguments.value("port") ?? settings["port"]?.values.last ?? others["port"]?.values.last
+    if port == "0" || arguments.has("one-port") || settings["one-port"] != nil {
+      for service in FirebaseFile.ports { others["\(service)-port"] = nil }
+    }
     return settings.merging(others) { own, _ in own }
   }
 

@@ -4,11 +4,12 @@ import WireFormat
 /// `firebase.json` in the working directory, in which a project for the Firebase tools names its rules and indexes.
 ///
 ///     {"firestore": {"rules": "firestore.rules", "indexes": "firestore.indexes.json"},
-///      "storage": {"rules": "storage.rules"}, "emulators": {"firestore": {"port": 8080}}}
+///      "storage": {"rules": "storage.rules"}, "emulators": {"firestore": {"port": 8080}, "auth": {"port": 9099}}}
 ///
 /// Its paths are relative to the working directory. The settings of emulators apply in emulator mode only. `firestore`
-/// may be an array whose members each have a `database`. Other tools share the file, so unknown members are ignored.
-/// Comments are allowed, as the Firebase tools allow them.
+/// may be an array whose members each have a `database`. Other tools share the file, so other members are ignored; in
+/// emulator mode, a message names those that configure a service which Hearth does not have. Comments are allowed, as
+/// the Firebase tools allow them.
 enum FirebaseFile {
   static let name = "firebase.json"
 
@@ -32,12 +33,66 @@ enum FirebaseFile {
     return values.mapValues { Arguments.Setting(values: $0, origin: name) }
   }
 
-  /// Returns the log line that lists the options that came from the file, or `nil` if none did.
-  static func announcement(of arguments: Arguments) -> String? {
+  /// Returns the log lines about the file: the options that came from it and, in emulator mode, its parts that have no
+  /// effect. The result is empty if `--config` replaces the file.
+  /// - Throws: ``CommandFailure`` if the file is not valid.
+  static func announcements(of arguments: Arguments) throws -> [String] {
+    guard !arguments.has("config") else { return [] }
+    var lines: [String] = []
     let taken = Command.serve.options.filter { arguments.origins[$0.name] == name }
-    guard !taken.isEmpty else { return nil }
-    let texts = taken.flatMap { option in arguments.values(option.name).map { "--\(option.name) \($0)" } }
-    return "taken from \(name): \(texts.joined(separator: " "))"
+    if !taken.isEmpty {
+      let texts = taken.flatMap { option in arguments.values(option.name).map { "--\(option.name) \($0)" } }
+      lines.append("taken from \(name): \(texts.joined(separator: " "))")
+    }
+    guard arguments.has("emulator"), let bytes = try ConfigurationFile.bytes(of: name) else { return lines }
+    return try lines + remarks(bytes, host: arguments.value("host"))
+  }
+
+  /// The services that have a port of their own in `firebase.json`.
+  static let ports: [StaticString] = ["auth", "storage", "hub"]
+
+  /// The services of `firebase.json` that Hearth does not have.
+  private static let unserved: [StaticString] = [
+    "functions", "hosting", "database", "pubsub", "eventarc", "dataconnect", "tasks", "extensions", "apphosting",
+    "remoteconfig", "ui", "logging",
+  ]
+
+  /// Returns the messages about parts of the file that have no effect on an emulator. `host` is the address to listen
+  /// on, or `nil` for the default.
+  /// - Throws: ``CommandFailure`` if the text is not JSON.
+  static func remarks(_ bytes: [UInt8], host: String?) throws -> [String] {
+    do {
+      return try JSONText.read(withoutComments(bytes)) { root in
+        let emulators = root.member("emulators")
+        var lines: [String] = []
+        let names = unserved.filter { name in
+          [root, emulators].contains { isUsed($0?.member(name)) }
+        }
+        if !names.isEmpty {
+          let list = names.map { "\($0)" }.joined(separator: ", ")
+          lines.append("\(Self.name) configures services that hearth does not have: \(list)")
+        }
+        let own = host ?? "127.0.0.1"
+        let isSame = { (other: String) in other == own || other == "localhost" && own == "127.0.0.1" }
+        for service in ports {
+          guard let other = emulators?.member(service)?.member("host")?.text, !isSame(other) else { continue }
+          lines.append("\(Self.name): emulators.\(service).host is ignored: all ports listen on \(own) (--host)")
+        }
+        return lines
+      }
+    } catch let error as WireError { throw CommandFailure.data("\(name): \(error.description)") }
+  }
+
+  /// Whether a member configures a service. The Firebase tools write `{}` for services that are not in use.
+  private static func isUsed(_ value: JSONValue?) -> Bool {
+    switch value?.kind {
+    case nil, .null, .boolean: return false
+    case .object(var members):
+      if case .boolean(false) = value?.member("enabled")?.kind { return false }
+      return members.next() != nil
+    case .array: return value?.array.isEmpty == false
+    default: return true
+    }
   }
 
   /// Parses the file's text into values of `hearth serve` options.
@@ -54,6 +109,13 @@ enum FirebaseFile {
           if let port = emulator.member("port") {
             guard let number = port.integer else { throw wrong("emulators.firestore.port", "a whole number") }
             values["port"] = [String(number)]
+          }
+        }
+        if isEmulator {
+          for service in ports {
+            guard let port = root.member("emulators")?.member(service)?.member("port") else { continue }
+            guard let number = port.integer else { throw wrong("emulators.\(service).port", "a whole number") }
+            values["\(service)-port"] = [String(number)]
           }
         }
         return values

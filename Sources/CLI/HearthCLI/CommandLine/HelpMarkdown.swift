@@ -90,9 +90,36 @@ enum HelpMarkdown {
       | `firestore.indexes` | `--indexes`, likewise |
       | `storage.rules` | `--storage-rules` |
       | `emulators.firestore.host`, `emulators.firestore.port` | `--host` and `--port`, with `--emulator` only |
+      | `emulators.auth.port` | `--auth-port`, with `--emulator` only |
+      | `emulators.storage.port` | `--storage-port`, with `--emulator` only |
+      | `emulators.hub.port` | `--hub-port`, with `--emulator` only |
 
-      The server ignores the other keys, and logs at the start which options it took from the file. Comments are allowed
-      in `\(FirebaseFile.name)`, as the Firebase tools allow them.
+      The server ignores the other keys. At the start it logs which options it took from the file and, with
+      `--emulator`, which services of the file it does not have. Comments are allowed in `\(FirebaseFile.name)`, as the
+      Firebase tools allow them.
+
+      ## Ports of an emulator
+
+      Every port of an emulator serves every API. The further ports exist for apps and tools that contain the ports of
+      Firebase's Emulator Suite.
+
+      | port | if it is in use |
+      | --- | --- |
+      | `--port`, or `emulators.firestore.port` | the server does not start |
+      | named by an option or by a file | the server does not start |
+      | a default: 9099, 9199 or 4400 | the server starts without it and logs a warning |
+
+      - All ports listen on `--host`. The `host` of `emulators.auth`, `emulators.storage` and `emulators.hub` has no
+        effect.
+      - An address other than loopback, such as `0.0.0.0`, needs `--allow-remote-emulator`.
+      - With a certificate, all ports use TLS.
+      - With `--port 0`, and with a socket from a supervisor, the server ignores the default ports and those of
+        `\(FirebaseFile.name)`. It opens a further port only for an option of the command line or of
+        `\(ConfigurationFile.name)`.
+      - `--one-port` disables the further ports.
+      - `hearth exec` chooses a free port, opens further ports only for options, and does not read
+        `\(FirebaseFile.name)`.
+      - `singleProjectMode` has no effect: an emulator serves the databases of every project.
 
       """
     return text

@@ -12,6 +12,9 @@ extension Command {
       case "data": option.withHelp("keep the data in this directory, which is created if missing")
       case "in-memory": option.withHelp("keep all data in memory (default)")
       case "record-cases": option.withHelp("write the requests and their decisions as a rules test to this file")
+      case "auth-port": option.withHelp("listen here too, for tests that expect accounts there")
+      case "storage-port": option.withHelp("listen here too, for tests that expect files there")
+      case "hub-port": option.withHelp("listen here too, for tools that ask for the ports there")
       case "project": option.withHelp("the project (default: $HEARTH_PROJECT, $GOOGLE_CLOUD_PROJECT or demo)")
       default: option
       }
@@ -21,8 +24,10 @@ extension Command {
       uses a free port and keeps its data in memory.
 
       The command finds the server in FIRESTORE_EMULATOR_HOST, FIREBASE_AUTH_EMULATOR_HOST,
-      FIREBASE_STORAGE_EMULATOR_HOST and STORAGE_EMULATOR_HOST, and the project in GCLOUD_PROJECT and
-      GOOGLE_CLOUD_PROJECT. Verbs of hearth that it runs use the same server (HEARTH_SERVER, HEARTH_PROJECT).
+      FIREBASE_STORAGE_EMULATOR_HOST, STORAGE_EMULATOR_HOST and FIREBASE_EMULATOR_HUB, and the project in
+      GCLOUD_PROJECT and GOOGLE_CLOUD_PROJECT. Verbs of hearth that it runs use the same server (HEARTH_SERVER,
+      HEARTH_PROJECT). For a command that contains the ports 8080, 9099 and 9199 itself, give them: --port 8080
+      --auth-port 9099 --storage-port 9199.
 
       --record-cases FILE turns the tests into a rules test: it records each request that rules decided, with the
       documents that they read and the decision. `hearth rules test FILE` then repeats all decisions in milliseconds.
@@ -40,7 +45,7 @@ extension Command {
   /// The options of `hearth serve` that only make sense for a permanent server.
   private static let servingOnly: Set = [
     "host", "emulator", "allow-remote-emulator", "tls-cert", "tls-key", "config", "print-config",
-    "metrics-address", "stop-grace",
+    "metrics-address", "stop-grace", "one-port",
   ]
 
   private static func exec(_ arguments: Arguments) throws -> Int32 {
@@ -53,6 +58,7 @@ extension Command {
     if !arguments.has("port") { configuration.port = 0 }
     let project = configuration.project ?? DatabaseChoice.defaultProject
     configuration.project = project
+    configuration.emulatorPorts = try EmulatorPortOptions.ports(arguments, configuration, hasDefaults: false)
     defer { configuration.log?.flush() }
     let recorded = try RecordedCaseFiles(arguments, isEmulator: true)
     configuration.accessObserver = recorded?.recorder
@@ -65,6 +71,7 @@ extension Command {
       environment: [
         ("FIRESTORE_EMULATOR_HOST", address), ("FIREBASE_AUTH_EMULATOR_HOST", address),
         ("FIREBASE_STORAGE_EMULATOR_HOST", address), ("STORAGE_EMULATOR_HOST", "http://" + address),
+        ("FIREBASE_EMULATOR_HUB", address),
         ("GCLOUD_PROJECT", project),
         ("GOOGLE_CLOUD_PROJECT", project), ("HEARTH_SERVER", url), ("HEARTH_PROJECT", project),
       ])

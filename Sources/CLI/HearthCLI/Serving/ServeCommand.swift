@@ -21,6 +21,10 @@ extension Command {
       .flag("emulator", "for development and tests: accept unsigned tokens; without rules, admit every client"),
       .flag(
         "allow-remote-emulator", "let an emulator listen beyond this machine; every client can be an administrator"),
+      .value("auth-port", "PORT", "with --emulator: listen here too, for apps that expect accounts (default: 9099)"),
+      .value("storage-port", "PORT", "with --emulator: listen here too, for apps that expect files (default: 9199)"),
+      .value("hub-port", "PORT", "with --emulator: listen here too, for tools that ask for the ports (default: 4400)"),
+      .flag("one-port", "with --emulator: listen on --port only"),
       .repeated("import", "FILE", "load documents before listening, in the order of the files"),
       .repeated(
         "enterprise-database", "NAME",
@@ -75,7 +79,12 @@ extension Command {
 
       hearth.json in the working directory can set the same options under the same names. The command line overrides
       it. Options that neither sets are read from firebase.json: rules and indexes, and with --emulator the host and
-      the port.
+      the ports.
+
+      One port serves everything. Apps for Firebase's Emulator Suite often contain the ports of its services, so
+      --emulator also listens on 9099 (accounts), 9199 (files) and 4400 (the hub), or on the ports that firebase.json
+      names for them. If one of the default ports is in use, the server starts without it and logs a warning. With
+      --port 0, it opens further ports only for the options that you give.
       """,
     examples: [
       ("hearth serve --project my-app --data /var/lib/hearth/data --rules firestore.rules", "in production mode"),
@@ -101,7 +110,7 @@ extension Command {
       return 0
     }
     defer { configuration.log?.flush() }
-    if let text = FirebaseFile.announcement(of: arguments) {
+    for text in try FirebaseFile.announcements(of: arguments) {
       configuration.log?.write(LogEvent(.info, "configuration.firebase", text))
     }
     let supervisor = Supervisor()
@@ -113,6 +122,7 @@ extension Command {
     }
     let recorded = try RecordedCaseFiles(arguments, isEmulator: configuration.mode == .emulator)
     configuration.accessObserver = recorded?.recorder
+    configuration.emulatorPorts = try EmulatorPortOptions.ports(arguments, configuration, hasDefaults: true)
     let server = try makeServer(arguments, configuration)
     let url = try server.start()
     if arguments.value("log") ?? "plain" != "plain" {
@@ -211,7 +221,7 @@ extension Command {
     if let directory = arguments.value("data") { storage = .directory(directory) }
     var configuration = HearthConfiguration(storage: storage)
     configuration.mode = isEmulator ? .emulator : .production
-    configuration.host = arguments.value("host") ?? configuration.host
+    configuration.host = arguments.value("host").map(withoutBrackets) ?? configuration.host
     configuration.port = try arguments.integer("port", in: 0...65535) ?? configuration.port
     configuration.tls = try tlsFiles(arguments)
     configuration.project = DatabaseChoice.project(arguments)
@@ -306,9 +316,12 @@ extension Command {
     guard let colon = text.lastIndex(of: ":"), colon != text.startIndex,
       let port = Int(text[text.index(after: colon)...]), (0...65535).contains(port)
     else { throw arguments.refusal(of: "metrics-address", text, "must be HOST:PORT, such as 127.0.0.1:9090") }
-    var host = String(text[..<colon])
-    if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
-    return HearthConfiguration.Address(host: host, port: port)
+    return HearthConfiguration.Address(host: withoutBrackets(String(text[..<colon])), port: port)
+  }
+
+  /// Returns the address of a host as URLs contain it: IPv6 addresses are in brackets there.
+  private static func withoutBrackets(_ host: String) -> String {
+    host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
   }
 
   private static func tlsFiles(_ arguments: Arguments) throws -> HearthConfiguration.TLSFiles? {

@@ -15,12 +15,40 @@ struct ListeningSocket {
       } else {
         try open(host: configuration.host, port: configuration.port, backlog: configuration.backlog)
       }
-    // Connections inherit this option. Without it, a client that lost its network counts as connected for 15
-    // minutes.
-    var milliseconds = UInt32(clamping: configuration.vanishedSeconds * 1000)
-    setsockopt(
-      listening.descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &milliseconds, socklen_t(MemoryLayout<UInt32>.size))
+    listening.setVanishedSeconds(configuration.vanishedSeconds)
     return listening
+  }
+
+  /// Listens on the configured further ports, in their order. A port that is not required may fail.
+  ///
+  /// - Throws: ``TransportError`` if a required port fails. Then none of the sockets is open.
+  static func openFurther(
+    _ configuration: TransportConfiguration
+  ) throws(TransportError) -> [Result<ListeningSocket, TransportError>] {
+    var sockets: [Result<ListeningSocket, TransportError>] = []
+    for further in configuration.furtherPorts {
+      do throws(TransportError) {
+        let listening = try open(
+          host: configuration.host, port: further.port, backlog: configuration.backlog)
+        listening.setVanishedSeconds(configuration.vanishedSeconds)
+        sockets.append(.success(listening))
+      } catch {
+        guard !further.isRequired else {
+          for case .success(let listening) in sockets { close(listening.descriptor) }
+          throw error
+        }
+        sockets.append(.failure(error))
+      }
+    }
+    return sockets
+  }
+
+  /// Sets the time after which a client that acknowledges nothing is disconnected. Connections inherit this option.
+  /// Without it, a client that lost its network counts as connected for 15 minutes.
+  private func setVanishedSeconds(_ seconds: Int) {
+    var milliseconds = UInt32(clamping: seconds * 1000)
+    setsockopt(
+      descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &milliseconds, socklen_t(MemoryLayout<UInt32>.size))
   }
 
   /// Takes over a socket that another process opened and may still share. Closing it here turns no waiting client

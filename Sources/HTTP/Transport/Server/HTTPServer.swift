@@ -2,11 +2,13 @@ import CUV
 import Glibc
 import Synchronization
 
-/// An HTTP server that listens on one address and runs a fixed set of event loops. Runs once: `start`, then `stop`.
+/// An HTTP server that listens on one address, and if configured on further ports, and runs a fixed set of event loops.
+/// Runs once: `start`, then `stop`.
 package final class HTTPServer: Sendable {
   private struct Running {
-    let acceptor: Acceptor
+    let acceptors: [Acceptor]
     let parts: [LoopServer]
+    let furtherPorts: [Result<Int, TransportError>]
   }
 
   private enum State {
@@ -53,11 +55,11 @@ package final class HTTPServer: Sendable {
     try credentials?.reload()
   }
 
-  /// Binds the address, starts the loops and accepts connections.
+  /// Binds the addresses, starts the loops and accepts connections.
   ///
   /// - Returns: the numeric address, with the port that the system chose if the configuration has port 0.
-  /// - Throws: ``TransportError`` if the address cannot be bound, the process is out of resources, or the server was
-  ///   started before.
+  /// - Throws: ``TransportError`` if the address or a required further port cannot be bound, the process is out of
+  ///   resources, or the server was started before.
   package func start() throws(TransportError) -> (host: String, port: Int) {
     // Writing to a connection that the client closed must not end the process with SIGPIPE. libuv does not prevent
     // that.
@@ -65,23 +67,33 @@ package final class HTTPServer: Sendable {
     return try state.withLock { state throws(TransportError) in
       guard case .made = state else { throw .alreadyStarted }
       let listening = try ListeningSocket.open(configuration)
+      var further: [Result<ListeningSocket, TransportError>] = []
       let parts: [LoopServer]
       do throws(TransportError) {
+        further = try ListeningSocket.openFurther(configuration)
         parts = try makeParts()
       } catch {
         close(listening.descriptor)
+        for case .success(let socket) in further { close(socket.descriptor) }
         throw error
       }
       let connectionsMax = Self.connectionsMax(configuration)
       let isPlain = credentials == nil
-      let acceptor = Acceptor(listening, on: parts[0].loop) { socket in
-        Self.deal(socket, to: parts, connectionsMax: connectionsMax, isPlain: isPlain)
+      let acceptors = ([listening] + further.compactMap { try? $0.get() }).map { socket in
+        Acceptor(socket, on: parts[0].loop) { connection in
+          Self.deal(connection, to: parts, connectionsMax: connectionsMax, isPlain: isPlain)
+        }
       }
-      parts[0].loop.execute { acceptor.start() }
-      state = .running(Running(acceptor: acceptor, parts: parts))
+      parts[0].loop.execute { for acceptor in acceptors { acceptor.start() } }
+      state = .running(
+        Running(acceptors: acceptors, parts: parts, furtherPorts: further.map { $0.map(\.address.port) }))
       return (listening.address.host, listening.address.port)
     }
   }
+
+  /// The further ports on which the server listens, in the order of the configuration, or the reason why it does not.
+  /// Empty before `start`.
+  package var furtherPorts: [Result<Int, TransportError>] { state.withLock { $0.running?.furtherPorts ?? [] } }
 
   /// Stops the server: accepts no more connections, closes idle ones, lets running requests finish for up to
   /// `graceSeconds`, cuts the rest, and ends the loops. Blocks until this is done. A later call waits for the first
@@ -95,7 +107,7 @@ package final class HTTPServer: Sendable {
       }
       guard let running else { return }
       let parts = running.parts
-      parts[0].loop.executeAndWait { running.acceptor.close() }
+      parts[0].loop.executeAndWait { for acceptor in running.acceptors { acceptor.close() } }
       let drained = Semaphore()
       for part in parts {
         part.loop.execute { part.drain(graceMilliseconds: graceSeconds * 1000) { drained.signal() } }

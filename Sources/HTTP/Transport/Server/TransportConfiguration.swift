@@ -6,6 +6,8 @@ package struct TransportConfiguration: Sendable {
   package var host = "127.0.0.1"
   /// 0 picks a free port.
   package var port = 8080
+  /// Ports of `host` on which the server listens besides `port`.
+  package var furtherPorts: [FurtherPort] = []
   /// A socket that already listens, such as one from systemd, used instead of `host` and `port`. `start` takes
   /// ownership of it.
   package var listeningSocket: Int32?
@@ -92,6 +94,19 @@ package struct TransportConfiguration: Sendable {
 
   /// Creates a configuration with the defaults above.
   package init() {}
+
+  /// A port on which a server listens besides its own.
+  package struct FurtherPort: Sendable, Equatable {
+    /// 0 picks a free port.
+    package var port: Int
+    /// Whether the server does not start if it cannot listen there.
+    package var isRequired: Bool
+
+    package init(_ port: Int, isRequired: Bool) {
+      self.port = port
+      self.isRequired = isRequired
+    }
+  }
 
   func validate() throws(TransportError) {
     let bounds = [

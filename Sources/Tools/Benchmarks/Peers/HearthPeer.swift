@@ -22,7 +22,8 @@ final class HearthPeer: DocumentServer {
     let port = try LoadClient.freePort()
     let launch = try Launch(
       port: port, readyPath: "/",
-      [Self.binary, "serve", "--emulator", "--project", "bench", "--port", "\(port)"] + storage + arguments)
+      [Self.binary, "serve", "--emulator", "--project", "bench", "--port", "\(port)", "--one-port"] + storage
+        + arguments)
     self.data = data
     (self.port, process, secondsToFirstAnswer) = (port, launch.process, launch.seconds)
   }
