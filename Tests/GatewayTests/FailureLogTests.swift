@@ -20,17 +20,17 @@ import TestSupport
       $0.storage = .directory(path)
       $0.warn = { line in lines.texts.withLock { $0.append(line) } }
     }
-    #expect(try server.call("GET", "/c/none").status == 404)
+    #expect(try server.call("PATCH", "/c/d", "{}").status == 200)
     // Replaces the directory by a file: root can read a directory without permissions.
     try FileManager.default.removeItem(atPath: path + "/databases")
     try Data().write(to: URL(fileURLWithPath: path + "/databases"))
     let target = "/v1/projects/other/databases/(default)/documents/c/d"
-    let reply = try server.request("GET", target + "?key=secret#secret")
+    let reply = try server.request("PATCH", target + "?key=secret#secret", "{}")
     #expect(reply.status == 500)
     #expect(!reply.text.contains(path), "\(reply.text)")
     let logged = lines.texts.withLock { $0 }
     #expect(logged.count == 1, "\(logged)")
-    #expect(logged.first?.hasPrefix("GET \(target) failed with 500: ") ?? false, "\(logged)")
+    #expect(logged.first?.hasPrefix("PATCH \(target) failed with 500: ") ?? false, "\(logged)")
     #expect(logged.first?.contains(path) ?? false, "\(logged)")
     #expect(logged.first?.contains("secret") == false, "\(logged)")
   }
