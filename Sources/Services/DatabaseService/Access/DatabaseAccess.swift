@@ -88,8 +88,8 @@ package struct DatabaseAccess: Sendable {
 
   /// Runs `body` on a new snapshot for the next slice of a response, which shows the same moment as the first one. If
   /// the authorization of the response is old, the newest state must still allow the query; see ``renew(_:_:)``.
-  /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read; `PERMISSION_DENIED` if the newest state
-  ///   no longer allows the query; any error of `body`.
+  /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read; `PERMISSION_DENIED` if the newest
+  ///   state no longer allows the query; any error of `body`.
   func read<R>(again response: inout Continuation, _ body: (inout GuardedSnapshot) throws -> R) throws -> R {
     try database.read { reader in
       try database.checkReadable(response.readTime.timestamp.microseconds, &reader)
@@ -150,7 +150,8 @@ package struct DatabaseAccess: Sendable {
   }
 
   /// Authorizes the next documents, in about ``Evaluator/sliceWorkMax``. Returns the grant when all are allowed,
-  /// otherwise `nil`. Every slice decides by the states of the first one. Cost: if rules apply, the read of the documents.
+  /// otherwise `nil`. Every slice decides by the states of the first one. Cost: if rules apply, the read of the
+  /// documents.
   /// - Throws: `PERMISSION_DENIED` if the rules deny one of them; ``StorageError`` if a read fails.
   func grantGets(_ gets: inout GetsAuthorization, _ snapshot: inout GuardedSnapshot) throws -> GetsGrant? {
     if case .restricted(let authorizer) = access {
@@ -459,26 +460,6 @@ private struct Authorization {
 
   /// Whether the rest of the response must be authorized again if there were commits.
   func isOld(at now: Int64) -> Bool { now - time >= Int64(Limits.authorizationAgeSecondsMax) * 1_000_000 }
-}
-
-/// A state that decides about a read.
-private enum DecidingState {
-  case past(Int64, Timestamp)
-  case newest
-
-  /// The version; `nil` for the newest one.
-  var version: Int64? { if case .past(let version, _) = self { version } else { nil } }
-
-  /// Returns a denial that names the state, if denials include reasons.
-  func explaining(_ denial: Status, _ authorizer: Authorizer) -> Status {
-    guard authorizer.explains, denial.code == .permissionDenied else { return denial }
-    let explanation =
-      switch self {
-      case .past(_, let time): "\nThe state at the read time (\(time)) denies this request."
-      case .newest: "\nThe newest state denies this request. It must allow a read in the past as well."
-      }
-    return Status(.permissionDenied, denial.message + explanation)
-  }
 }
 
 // MARK: - Reads

@@ -42,3 +42,23 @@ final class PastReview {
     }
   }
 }
+
+/// A state that decides about a read.
+enum DecidingState {
+  case past(Int64, Timestamp)
+  case newest
+
+  /// The version; `nil` for the newest one.
+  var version: Int64? { if case .past(let version, _) = self { version } else { nil } }
+
+  /// Returns a denial that names the state, if denials include reasons.
+  func explaining(_ denial: Status, _ authorizer: Authorizer) -> Status {
+    guard authorizer.explains, denial.code == .permissionDenied else { return denial }
+    let explanation =
+      switch self {
+      case .past(_, let time): "\nThe state at the read time (\(time)) denies this request."
+      case .newest: "\nThe newest state denies this request. It must allow a read in the past as well."
+      }
+    return Status(.permissionDenied, denial.message + explanation)
+  }
+}
