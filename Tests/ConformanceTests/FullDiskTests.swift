@@ -93,8 +93,8 @@ struct FullDiskTests {
     }
   }
 
-  /// The first file and the first account need room for a new store. Without room, the error says what to do, and nothing
-  /// is left that would disturb a later attempt.
+  /// The first file and the first account need room for a new store. Without room, the error says what to do, and
+  /// nothing is left that would disturb a later attempt.
   @Test(.timeLimit(.minutes(5)), arguments: [["--emulator"], ["--project", "demo"]])
   func firstRequestsFailWithoutAFaultAndSucceedLater(mode: [String]) async throws {
     try await onDedicatedThread {
@@ -118,7 +118,8 @@ struct FullDiskTests {
     }
     func expectFull(_ reply: HTTPResponse) {
       #expect(reply.status == 429, "\(reply.text)")
-      #expect(reply.text.contains("QUOTA_EXCEEDED : no space left on the disk of the server; free some"), "\(reply.text)")
+      #expect(
+        reply.text.contains("QUOTA_EXCEEDED : no space left on the disk of the server; free some"), "\(reply.text)")
       #expect(reply.text.contains("RESOURCE_EXHAUSTED"))
       #expect(!reply.text.contains(directory))
     }

@@ -40,7 +40,8 @@ import TestSupport
 
   private static func read(_ number: Int, _ client: TestHTTPClient) throws {
     let root = root(number)
-    let count = #"{"structuredAggregationQuery": {"structuredQuery": {"from": [{"collectionId": "c"}]}, "#
+    let count =
+      #"{"structuredAggregationQuery": {"structuredQuery": {"from": [{"collectionId": "c"}]}, "#
       + #""aggregations": [{"count": {}, "alias": "n"}]}}"#
     let (method, path, body, status) =
       switch number % 7 {

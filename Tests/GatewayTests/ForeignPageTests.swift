@@ -67,7 +67,8 @@ import Testing
       configuration.host = "dev.example"
       configuration.listeningSocket = socket
     }
-    for (host, status) in [("Dev.Example:8080", 404), ("dev.example", 404), ("dev.example.org", 403), ("example", 404)] {
+    for (host, status) in [("Dev.Example:8080", 404), ("dev.example", 404), ("dev.example.org", 403), ("example", 404)]
+    {
       let response = try Self.send(
         "GET", "\(TestServer.root)/c/x", "Authorization: Bearer owner", host: host, to: server)
       #expect(response.status == status, "\(host)")

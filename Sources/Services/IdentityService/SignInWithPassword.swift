@@ -60,8 +60,8 @@ extension AccountsService {
   // MARK: Password guessing
 
   /// Rejects an attempt after too many failures: for the account from this place, from this place, or for the account
-  /// from places that are not known to belong to its user. Call it before the account is read, so that the response does
-  /// not reveal whether the account exists.
+  /// from places that are not known to belong to its user. Call it before the account is read, so that the response
+  /// does not reveal whether the account exists.
   ///
   /// A known place is never rejected for the failures of others, so an attacker cannot lock a user out there. An
   /// unknown one gets few attempts while the account is under attack, and none if the attack is large.
@@ -76,7 +76,8 @@ extension AccountsService {
     }
     guard throttle.isUnderAttack(email), !isKnown(email, caller) else { return }
     guard throttle.allows(.strangers, email), throttle.allows(.stranger, subject) else {
-      throw rejection("too many wrong passwords for this account from unknown addresses", of: email, logged: email, caller)
+      throw rejection(
+        "too many wrong passwords for this account from unknown addresses", of: email, logged: email, caller)
     }
   }
 

@@ -183,8 +183,8 @@ package final class DocumentDatabase: Sendable {
     if !members.isEmpty { queue.submit(members, completions: waiting, areLarge: areLarge) }
   }
 
-  /// Plans a commit on another thread. If too many wait there, it is planned here, which holds back the client that sends
-  /// them.
+  /// Plans a commit on another thread. If too many wait there, it is planned here, which holds back the client that
+  /// sends them.
   private func planLater(_ request: CommitRequest, _ completion: @escaping CommitQueue.Completion) {
     let isTaken = Self.planners.run { self.planAndSubmit([request], [completion]) }
     if !isTaken { planAndSubmit([request], [completion]) }

@@ -57,8 +57,8 @@ extension HTTPRequest {
   /// Whether no site of the Internet can have a host: it is an address, a name without dots such as that of a
   /// container, or a name below a domain for private use such as `host.docker.internal`.
   private static func isOutOfReach(_ host: UnsafeRawBufferPointer) -> Bool {
-    let dots = host.dropLast().filter { $0 == UInt8(ascii: ".") }.count
-    if dots == 0 || isNumeric(host) { return true }
+    // A name may end with a dot.
+    if isNumeric(host) || !host.dropLast().contains(UInt8(ascii: ".")) { return true }
     return privateDomains.contains { domain in
       domain.withUTF8Buffer { domain in
         host.count > domain.count && zip(host.suffix(domain.count), domain).allSatisfy { lowercased($0) == $1 }

@@ -5,7 +5,8 @@ import DocumentModel
 /// A query compares an int with a float exactly. A rule converts the int to a float first, which rounds beyond 2^53.
 /// So a filter can find numbers for which the same comparison of a rule is false: `n < 9007199254740993` finds the
 /// float 9007199254740992.0, but the rule compares it with 9007199254740992.0. Each function here determines the
-/// numbers that the filter finds, or those that the rule compares as equal, and nothing follows from the operands alone.
+/// numbers that the filter finds, or those that the rule compares as equal, and nothing follows from the operands
+/// alone.
 ///
 /// Rules and queries agree for all numbers of which both forms, int and float, are exact.
 ///
@@ -27,8 +28,8 @@ extension Evaluator {
 
   // MARK: BSON numbers
 
-  /// Whether an equality or a range can find BSON numbers, which rules read as maps, although the operand is one number.
-  /// The same applies if the operand is a BSON number, which finds ordinary numbers.
+  /// Whether an equality or a range can find BSON numbers, which rules read as maps, although the operand is one
+  /// number. The same applies if the operand is a BSON number, which finds ordinary numbers.
   func findsMaps(_ operand: RuleValue) -> Bool {
     mode == .sound && hasBSONTypes && (isNumber(operand) || isBSONNumber(operand))
   }

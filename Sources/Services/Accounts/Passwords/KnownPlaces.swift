@@ -5,15 +5,15 @@ import Synchronization
 /// out of these.
 ///
 /// A place is an IPv4 address, or the first 64 bits of an IPv6 address, which one customer usually has. Places are kept
-/// in memory only, so after a restart no place is known until its user signs in again. Memory is bounded: an account has
-/// ``placesPerAccountMax`` places, and the accounts that were not used for the longest time are forgotten.
+/// in memory only, so after a restart no place is known until its user signs in again. Memory is bounded: an account
+/// has ``placesPerAccountMax`` places, and the accounts that were not used for the longest time are forgotten.
 package final class KnownPlaces: Sendable {
-  /// The known places of one account. Beyond it the one that was not used for the longest time is forgotten.
+  /// The known places of one account. Beyond it the least recently used place is forgotten.
   package static let placesPerAccountMax = 4
   /// The accounts with known places. Each takes about 150 bytes. Beyond it, the half that was not used for the longest
   /// time is forgotten.
   package static let accountsMax = 50_000
-  /// The time after which an unused place is no longer known, in seconds: thirty days.
+  /// The time for which a place remains known without use, in seconds: thirty days.
   package static let placeSeconds: Int64 = 30 * 86_400
 
   private struct Place {

@@ -90,8 +90,8 @@ package struct DatabaseAccess: Sendable {
 
   /// Runs `body` on a new snapshot for the next slice of a response, which shows the same moment as the first one. If
   /// the authorization of the response is old, the newest state must still allow the query; see ``renew(_:_:)``.
-  /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read; `PERMISSION_DENIED` if the newest state
-  ///   no longer allows the query; any error of `body`.
+  /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read; `PERMISSION_DENIED` if the newest
+  ///   state no longer allows the query; any error of `body`.
   func read<R>(again response: inout Continuation, _ body: (inout GuardedSnapshot) throws -> R) throws -> R {
     try database.read { reader in
       try database.checkReadable(response.readTime.timestamp.microseconds, &reader)
@@ -152,7 +152,8 @@ package struct DatabaseAccess: Sendable {
   }
 
   /// Authorizes the next documents, in about ``Evaluator/sliceWorkMax``. Returns the grant when all are allowed,
-  /// otherwise `nil`. Every slice decides by the states of the first one. Cost: if rules apply, the read of the documents.
+  /// otherwise `nil`. Every slice decides by the states of the first one. Cost: if rules apply, the read of the
+  /// documents.
   /// - Throws: `PERMISSION_DENIED` if the rules deny one of them; ``StorageError`` if a read fails.
   func grantGets(_ gets: inout GetsAuthorization, _ snapshot: inout GuardedSnapshot) throws -> GetsGrant? {
     if case .restricted(let authorizer) = access {

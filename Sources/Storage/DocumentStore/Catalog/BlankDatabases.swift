@@ -10,9 +10,9 @@ import Synchronization
 /// it continues what earlier reads have shown: the read times of these reads remain valid.
 package final class BlankDatabases: Sendable {
   /// The databases that a server keeps open, each with three file descriptors. Beyond it, the server closes databases
-  /// that no request uses and that lose nothing. If no such database is left, a request that would open another one
-  /// fails with RESOURCE_EXHAUSTED. At most half of the descriptors of the process are used, so fewer descriptors lower the limit.
-  /// Source: Hearth's own limit, which bounds memory and descriptors.
+  /// that no request uses and that lose nothing. If every one is in use or contains documents, a request that would open
+  /// another one fails with RESOURCE_EXHAUSTED. At most half of the descriptors of the process are used, so fewer
+  /// descriptors lower the limit. Source: Hearth's own limit, which bounds memory and descriptors.
   package static let openDatabasesMax = 1000
   /// The file descriptors of an open database.
   package static let descriptorsPerDatabase = 3

@@ -19,8 +19,8 @@ package final class DatabaseRegistry: Sendable {
   }
 
   /// Closes databases until there is room for another one: those that nobody uses, and that are empty or can be opened
-  /// again. Cost at the limit: a snapshot of each database, at most once a second if there is no room.
-  /// - Throws: ``StorageError/tooManyDatabases(limit:)`` if there is no room.
+  /// again. Cost at the limit: a snapshot of each database, at most once a second after a failure.
+  /// - Throws: ``StorageError/tooManyDatabases(limit:)`` if too few can be closed.
   private func makeRoom(
     in entries: inout [DatabaseID: Entry], _ openMax: Int, _ now: Int64
   ) throws(StorageError) {
@@ -66,7 +66,7 @@ package final class DatabaseRegistry: Sendable {
   /// The databases that do not exist yet, or `nil` if every request creates the database that it names.
   private let blanks: BlankDatabases?
   private let entries = Mutex<[DatabaseID: Entry]>([:])
-  /// The time before which there is no room for another database, in microseconds since 1970.
+  /// The time of the next attempt to make room for another database, in microseconds since 1970.
   private let fullUntil = Mutex<Int64>(.min)
   /// The time after a failed attempt to make room before the next one, in microseconds.
   private static let fullMicroseconds: Int64 = 1_000_000
@@ -74,8 +74,9 @@ package final class DatabaseRegistry: Sendable {
   /// Creates a registry without open databases.
   ///
   /// Pass `nil` as `idleSeconds` if closing a database would lose its content, as for one that exists only in its
-  /// open file. With `blanks`, reads do not create databases, and the number of open ones is limited. `indexObserver` is called on the writers' threads with reports on background work on indexes. The
-  /// queries on all databases share `scratch`.
+  /// open file. With `blanks`, reads do not create databases, and the number of open ones is limited. `indexObserver`
+  /// is called on the writers' threads with reports on background work on indexes. The queries on all databases share
+  /// `scratch`.
   package init(
     retention: Retention = Retention(), clock: Clock = .system, idleSeconds: Int?,
     editions: @escaping Editions = { _ in .standard }, indexes: @escaping Indexes = { _ in nil },
