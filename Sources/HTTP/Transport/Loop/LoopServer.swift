@@ -187,7 +187,7 @@ final class LoopServer: @unchecked Sendable {
   private func sweep() {
     FreedMemory.sweep()
     let now = loop.nowMilliseconds
-    if credentials != nil { handshakes.sweep(now) }
+    if credentials != nil { handshakes.sweep() }
     for connection in connections where connection.needsSweep(now) { connection.sweep(now) }
   }
 }
