@@ -41,7 +41,8 @@ struct SoakClients: Sendable {
         var next = stored + 1
         while server.pause(seconds: Double.random(in: 0.01...0.08, using: &random)) {
           written.sent = max(written.sent, next)
-          let bytes = random.chance(oneIn: Self.largeEvery) ? Self.largeBytes : Int.random(in: 10...2000, using: &random)
+          let bytes =
+            random.chance(oneIn: Self.largeEvery) ? Self.largeBytes : Int.random(in: 10...2000, using: &random)
           let text = String(repeating: "x", count: bytes)
           let slot = next % Self.slots
           let start = ContinuousClock.now
@@ -69,7 +70,9 @@ struct SoakClients: Sendable {
   }
 
   /// Follows the change feed: every number of every writer once, in order, and rising times.
-  func followChanges() -> [Int] {
+  ///
+  /// - Parameter isFollowing: becomes `true` when the feed gets every further commit.
+  func followChanges(_ isFollowing: Observed<Bool>) -> [Int] {
     var last = [Int](repeating: 0, count: Self.writers)
     var token: String?
     var time: Timestamp?
@@ -81,7 +84,10 @@ struct SoakClients: Sendable {
           for line in try feed.lines() {
             let event = try JSONNode(parsing: line)
             if let error = event["error"] { report.problem("the change feed ended with \(error.text)") }
-            if let resumeToken = event["resumeToken"]?.stringValue { token = resumeToken }
+            if let resumeToken = event["resumeToken"]?.stringValue {
+              token = resumeToken
+              isFollowing.value = true
+            }
             guard let changes = event["changes"]?.elements else { continue }
             let commitTime = Timestamp(event["commitTime"] ?? .null)
             if let time, let commitTime, commitTime <= time { report.problem("the times of the change feed decrease") }
@@ -152,7 +158,11 @@ struct SoakClients: Sendable {
           guard random.chance(oneIn: 4) else { continue }
           start = ContinuousClock.now
           let results = try session.call("runQuery", query)
-          if results.status == 200 { report.took(.query, since: start) } else { report.failed("query \(results.status)") }
+          if results.status == 200 {
+            report.took(.query, since: start)
+          } else {
+            report.failed("query \(results.status)")
+          }
         }
       } catch {
         report.failed("read: no response")

@@ -30,7 +30,8 @@ final class SoakReport: Sendable {
     numbers.update { numbers in
       numbers.milliseconds[kind, default: []].append(milliseconds)
       if numbers.milliseconds[kind, default: []].count > Self.timesMax {
-        numbers.milliseconds[kind] = numbers.milliseconds[kind]?.enumerated().filter { $0.offset % 2 == 0 }.map(\.element)
+        numbers.milliseconds[kind] = numbers.milliseconds[kind]?.enumerated().filter { $0.offset % 2 == 0 }.map(
+          \.element)
       }
     }
   }
@@ -70,7 +71,9 @@ final class SoakReport: Sendable {
   /// The table at the end of a soak.
   func table(kills: Int, fills: Int) -> String {
     let numbers = numbers.value
-    func row(_ name: String, _ text: String) -> String { "  \(name.padding(toLength: 22, withPad: " ", startingAt: 0))\(text)" }
+    func row(_ name: String, _ text: String) -> String {
+      "  \(name.padding(toLength: 22, withPad: " ", startingAt: 0))\(text)"
+    }
     let step = max(numbers.memory.count / 10, 1)
     let course = stride(from: 0, to: numbers.memory.count, by: step).map { from in
       String(numbers.memory[from..<min(from + step, numbers.memory.count)].max() ?? 0)
@@ -88,7 +91,9 @@ final class SoakReport: Sendable {
     }
     rows.append(row("changes delivered", "\(numbers.deliveredChanges)"))
     rows.append(row("faults", "\(kills) kills, \(fills) full disks"))
-    for (error, count) in numbers.errors.sorted(by: { $0.key < $1.key }) { rows.append(row("error \(error)", "\(count)")) }
+    for (error, count) in numbers.errors.sorted(by: { $0.key < $1.key }) {
+      rows.append(row("error \(error)", "\(count)"))
+    }
     return rows.joined(separator: "\n")
   }
 }

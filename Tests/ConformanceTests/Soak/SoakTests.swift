@@ -34,7 +34,9 @@ struct SoakTests {
     let report = SoakReport()
     let clients = SoakClients(server: server, report: report, seed: seed)
     report.numbers.update { $0.startMebibytes = server.processID.flatMap { SoakReport.privateMebibytes($0) } ?? 0 }
-    let changes = startThreads(1) { _ in clients.followChanges() }
+    let isFollowing = Observed(false)
+    let changes = startThreads(1) { _ in clients.followChanges(isFollowing) }
+    guard isFollowing.wait(until: { $0 }) else { throw LoopbackError("the change feed does not begin") }
     let listeners = startThreads(2) { _ in clients.listen() }
     let readers = startThreads(5) { number in
       switch number {

@@ -154,7 +154,7 @@ final class Connection {
     if let space = input.readSpace(expected: expected, pool: server.pool) { return space }
     guard input.isEmpty else { return nil }
     // Others keep memory with incomplete heads.
-    server.evict { $0 !== self && !$0.input.isEmpty }
+    server.evictIncomplete(except: self)
     return input.readSpace(expected: expected, pool: server.pool)
   }
 

@@ -166,6 +166,17 @@ final class LoopServer: @unchecked Sendable {
     for connection in idle.prefix(connections.count / Self.evictedPart + 1) { connection.close() }
   }
 
+  /// Closes other connections with incomplete heads, because memory is short. Does nothing if it did so in the last
+  /// sweep, since it examines all connections.
+  func evictIncomplete(except kept: Connection) {
+    let now = loop.nowMilliseconds
+    guard now - memoryEvictionMilliseconds >= EventLoop.sweepMilliseconds else { return }
+    memoryEvictionMilliseconds = now
+    evict { $0 !== kept && !$0.input.isEmpty }
+  }
+
+  private var memoryEvictionMilliseconds = -EventLoop.sweepMilliseconds
+
   /// One of how many connections is closed to make room.
   static let evictedPart = 16
 

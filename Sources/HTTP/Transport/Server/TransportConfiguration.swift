@@ -59,8 +59,8 @@ package struct TransportConfiguration: Sendable {
   package var handshakeSeconds = 15
   /// TLS handshakes under way. Each takes about 40 KiB. Further connections wait, and the newest is served first.
   package var handshakesMax = 1024
-  /// Milliseconds after which a TLS handshake may be ended because others wait.
-  package var handshakeGraceMilliseconds = 500
+  /// Milliseconds that a TLS handshake may take even if others wait.
+  package var handshakeMillisecondsMin = 500
   /// Seconds from its first byte until the head of a request must be complete. After this, the server responds 408.
   package var headerSeconds = 15
   /// Seconds without progress of a body before the server responds 408.
@@ -101,7 +101,7 @@ package struct TransportConfiguration: Sendable {
       ("pipelinedBytesMax", pipelinedBytesMax), ("streamsMax", streamsMax), ("idleSeconds", idleSeconds),
       ("http2IdleSeconds", http2IdleSeconds), ("pingSeconds", pingSeconds),
       ("pingTimeoutSeconds", pingTimeoutSeconds), ("handshakeSeconds", handshakeSeconds),
-      ("handshakesMax", handshakesMax), ("handshakeGraceMilliseconds", handshakeGraceMilliseconds),
+      ("handshakesMax", handshakesMax), ("handshakeMillisecondsMin", handshakeMillisecondsMin),
       ("headerSeconds", headerSeconds), ("bodySeconds", bodySeconds), ("writeStallSeconds", writeStallSeconds),
       ("vanishedSeconds", vanishedSeconds), ("streamStallSeconds", streamStallSeconds),
       ("halfCloseSeconds", halfCloseSeconds),

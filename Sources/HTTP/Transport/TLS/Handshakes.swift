@@ -11,8 +11,8 @@ final class Handshakes {
   /// The number of connections whose handshake is under way.
   private var underWay = 0
   /// These connections in the order in which they began. Some may have ended.
-  private var begun = JobQueue<Connection>()
-  private var oldest: Connection?
+  private var begun = JobQueue<Begun>()
+  private var oldest: Begun?
   /// Those of them that have sent their next message.
   private var continuing = JobQueue<Connection>()
   /// The connections that have sent their first message.
@@ -20,6 +20,11 @@ final class Handshakes {
   /// The time that handshakes have taken in this turn.
   private var microseconds = 0
   private var isAdvancing = false
+
+  /// A connection that is freed as soon as it is closed, although an older handshake takes long.
+  private struct Begun {
+    weak var connection: Connection?
+  }
 
   init(_ server: LoopServer) {
     self.server = server
@@ -62,11 +67,13 @@ final class Handshakes {
 
   /// Whether another handshake may begin. If too many are under way, ends the oldest one if it takes long.
   private var hasPlace: Bool {
-    if oldest?.handshakeMilliseconds == nil {
-      repeat { oldest = begun.popFirst() } while oldest.map { $0.handshakeMilliseconds == nil } ?? false
+    if oldest?.connection?.handshakeMilliseconds == nil {
+      repeat { oldest = begun.popFirst() } while oldest.map { $0.connection?.handshakeMilliseconds == nil } ?? false
     }
-    guard underWay >= underWayMax, let first = oldest, let since = first.handshakeMilliseconds else { return true }
-    guard server.loop.nowMilliseconds - since > server.configuration.handshakeGraceMilliseconds else { return false }
+    guard underWay >= underWayMax, let first = oldest?.connection, let since = first.handshakeMilliseconds else {
+      return true
+    }
+    guard server.loop.nowMilliseconds - since > server.configuration.handshakeMillisecondsMin else { return false }
     first.close()
     return true
   }
@@ -87,7 +94,7 @@ final class Handshakes {
     while !arriving.isEmpty, hasPlace, let connection = arriving.popLast() {
       guard connection.isOpen else { continue }
       connection.handshakeMilliseconds = server.loop.nowMilliseconds
-      begun.append(connection)
+      begun.append(Begun(connection: connection))
       underWay += 1
       return connection
     }
