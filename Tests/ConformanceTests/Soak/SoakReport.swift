@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import TestSupport
 
-/// What a soak has measured and what was wrong. Any thread may use it.
+/// The measurements of a soak, and the promises that the server broke. Any thread may use it.
 final class SoakReport: Sendable {
   /// A kind of request, by the time that a client waits for its response.
   enum Kind: String, CaseIterable, Sendable { case commit, get, query, health }
@@ -72,7 +72,7 @@ final class SoakReport: Sendable {
   func table(kills: Int, fills: Int) -> String {
     let numbers = numbers.value
     func row(_ name: String, _ text: String) -> String {
-      "  \(name.padding(toLength: 22, withPad: " ", startingAt: 0))\(text)"
+      "  \(name.padding(toLength: 32, withPad: " ", startingAt: 0))\(text)"
     }
     let step = max(numbers.memory.count / 10, 1)
     let course = stride(from: 0, to: numbers.memory.count, by: step).map { from in

@@ -155,8 +155,8 @@ final class LoopServer: @unchecked Sendable {
     memory.responses.change(by: bytes)
   }
 
-  /// Closes connections without a running request, to make room for others: a part of them, those first that would time
-  /// out first. These are the ones that have been idle or incomplete for the longest time.
+  /// Makes room for other connections: closes a part of those without a running request, in the order in which they would
+  /// time out. So the first ones have been idle or incomplete for the longest time.
   ///
   /// - Parameter isWanted: whether a connection may be closed.
   func evict(where isWanted: (Connection) -> Bool = { _ in true }) {
