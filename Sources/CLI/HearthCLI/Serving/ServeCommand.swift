@@ -5,6 +5,7 @@ import FixtureTree
 import Glibc
 import HearthServer
 import KeyValue
+import Transport
 
 extension Command {
   /// Runs the server until a signal stops it.
@@ -139,7 +140,7 @@ extension Command {
         configuration)
     }
     allowManyFiles()
-    mapLargeBlocks()
+    FreedMemory.mapLargeBlocks()
     let server = try Server(configuration)
     if let imports, configuration.storage == .inMemory {
       guard let database = try server.registry.database(imports.database) else {
@@ -189,16 +190,6 @@ extension Command {
     limit.rlim_cur = limit.rlim_max
     setrlimit(files, &limit)
   }
-
-  /// Makes the allocator map blocks from this size on separately, and give them back when they are freed. By default it
-  /// raises the limit with each freed block, and then clears recycled memory for LMDB: each database that is written has
-  /// a block of 2 MiB of which it uses little, so a thousand databases would take 2 GiB.
-  private static func mapLargeBlocks() {
-    mallopt(M_MMAP_THRESHOLD, largeBlockBytes)
-    mallopt(M_TRIM_THRESHOLD, 2 * largeBlockBytes)
-  }
-
-  private static let largeBlockBytes: Int32 = 2 << 20
 
   private static func isQuiet(_ arguments: Arguments) -> Bool { arguments.has("quiet") }
 
