@@ -17,6 +17,9 @@ PROJECT := demo
 FIXTURE := fixtures/well-meing.json
 RULES :=
 
+# The duration of `make soak`.
+MINUTES := 10
+
 # The directory with browser builds of the Firebase web SDK, for `make conformance`.
 WEBSDK :=
 
@@ -27,7 +30,7 @@ PACKAGES := pkg-config liblmdb-dev libuv1-dev libhttp-parser-dev libsimdjson-dev
 RELEASE := .build/release/hearth
 SWIFT_FILES := Sources Tests Package.swift
 
-.PHONY: help serve build test fuzz bench conformance known-differences reference dist format lint packages \
+.PHONY: help serve build test soak fuzz bench conformance known-differences reference dist format lint packages \
   bench-packages
 
 help: ## List these commands
@@ -48,6 +51,10 @@ test: packages ## Build and run all tests, then each fuzz target for a few secon
 	swift test --skip-build 2>&1 | tee -a .build/test.log
 	$(MAKE) --no-print-directory fuzz
 	@.ci/skipped .build/test.log
+
+soak: packages ## Run a mixed load with faults for MINUTES (10) and check that nothing is lost; SOAK_SEED=N repeats it
+	swift build --build-tests
+	SOAK_MINUTES=$(MINUTES) SOAK_SEED=$(or $(SOAK_SEED),random) swift test --skip-build --filter SoakTests
 
 fuzz: packages ## Run each fuzz target for a few seconds
 	swift build --product Fuzzers

@@ -28,8 +28,10 @@ package final class BoundedWorkers: Sendable {
   ///   - threads: the number of threads, at least 1.
   ///   - unfinishedMax: the number of jobs, running or waiting, at which ``run(_:)`` refuses another. A pool whose
   ///     jobs all use ``runAlways(_:)`` needs none.
-  package init(_ name: String, threads: Int = 1, unfinishedMax: Int = .max) {
-    self.threads = Threads(name, countMax: max(1, threads), unfinishedMax: unfinishedMax)
+  ///   - yieldsToLoops: whether event loops run first if the processors are busy. Use it for many threads that compute.
+  package init(_ name: String, threads: Int = 1, unfinishedMax: Int = .max, yieldsToLoops: Bool = false) {
+    self.threads = Threads(
+      name, countMax: max(1, threads), unfinishedMax: unfinishedMax, yieldsToLoops: yieldsToLoops)
   }
 
   deinit { threads.close() }
@@ -61,10 +63,12 @@ private final class Threads: Sendable {
   private let name: String
   private let countMax: Int
   private let unfinishedMax: Int
+  private let yieldsToLoops: Bool
   private let state = Mutex(State())
   private let wake = DispatchSemaphore(value: 0)
 
-  init(_ name: String, countMax: Int, unfinishedMax: Int) {
+  init(_ name: String, countMax: Int, unfinishedMax: Int, yieldsToLoops: Bool) {
+    self.yieldsToLoops = yieldsToLoops
     self.name = name
     self.countMax = countMax
     self.unfinishedMax = unfinishedMax
@@ -122,6 +126,8 @@ private final class Threads: Sendable {
 
   private func work() {
     setName()
+    // Linux applies this to the calling thread only.
+    if yieldsToLoops { setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10) }
     var hasRun = false
     while true {
       switch state.withLock({ next(&$0, hasRun) }) {

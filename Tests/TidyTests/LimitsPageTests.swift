@@ -13,6 +13,10 @@ import Testing
     ("Databases of an emulator", "Sources/Storage/DocumentStore/Catalog/BlankDatabases.swift"),
     ("Queries", "Sources/Query/QueryEngine/Planning/QueryError.swift"),
     ("Listeners", "Sources/Watch/WatchStream.swift"),
+    ("Changes that wait for a listener", "Sources/Watch/Subscriber.swift"),
+    ("Changes that wait for all listeners", "Sources/Watch/WatchedDocument.swift"),
+    ("Commits", "Sources/Storage/DocumentStore/Commit/CommitQueue.swift"),
+    ("Large commits", "Sources/Storage/DocumentStore/Commit/LargeCommits.swift"),
     ("Write streams", "Sources/Services/DatabaseService/Streams/WriteStream.swift"),
     ("WebChannel", "Sources/API/FirestoreAPI/WebChannel/ChannelTable.swift"),
     ("Messages of a WebChannel", "Sources/API/FirestoreAPI/WebChannel/ChannelForm.swift"),
@@ -30,6 +34,7 @@ import Testing
     ("Names of files", "Sources/Services/Files/Objects/ObjectName.swift"),
     ("Metadata of files", "Sources/Services/Files/Objects/StoredObject.swift"),
     ("Uploads", "Sources/Services/Files/Uploads/UploadRecord.swift"),
+    ("Memory of uploads", "Sources/API/StorageAPI/UploadBody.swift"),
     ("Patterns of names", "Sources/Services/Files/Objects/NamePattern.swift"),
     ("Composed files", "Sources/Services/Files/Store/FileStore+Compose.swift"),
     ("Batches of requests for files", "Sources/API/StorageAPI/BatchReader.swift"),
@@ -51,6 +56,24 @@ import Testing
       try text.write(toFile: "\(Repository.root)/\(path)", atomically: true, encoding: .utf8)
     }
     #expect(Repository.text(of: path) == text, "\(path) is stale; `make reference` rewrites it")
+  }
+
+  /// The parts of the memory that all clients together can fill, whatever they send. The mark for the process is 512 MiB;
+  /// the rest is for the allocator, for the pages of a group of commits, and for the server itself.
+  @Test func partsOfTheMemoryTogetherStayBelowTheMark() throws {
+    let parts = [
+      ("bufferedBytesMax", Self.configurationPath), ("unsentBytesMax", Self.configurationPath),
+      ("heldBytesMax", "Sources/API/FirestoreAPI/WebChannel/ChannelTable.swift"),
+      ("heldBytesMax", "Sources/API/StorageAPI/UploadBody.swift"),
+      ("unfinishedBytesMax", "Sources/Storage/DocumentStore/Commit/CommitQueue.swift"),
+      ("waitingBytesMax", "Sources/Watch/WatchedDocument.swift"),
+      ("memoryBytesMax", "Sources/Basics/Scratch/ScratchLimits.swift"),
+    ]
+    let mebibytes = try parts.map { name, path in
+      let value = try #require(Self.limits(in: path).first { $0.name == name }?.value, "\(path) has no \(name)")
+      return try #require(value.hasSuffix(" MiB") ? Int(value.dropLast(4)) : nil, "\(name) is \(value)")
+    }
+    #expect(mebibytes.reduce(0, +) <= 416)
   }
 
   static func page() throws -> String {

@@ -101,26 +101,44 @@ import TestSupport
   @Test func refusesFieldsThatExpandTooMuch() throws {
     let server = try TestServer()
     let client = try HTTP2Client(server)
-    // One field of 4,000 bytes enters the table, then one byte refers to it each time: 60 MB in total.
+    // One field of 4,000 bytes enters the table, then one byte refers to it each time: 4 MB in total.
     let large = [UInt8](repeating: 0x61, count: 3900)
     let block =
       HTTP2Frame.block(HTTP2Client.head("GET", "/")) + [0x40, 1, 0x78, 0x7f, 0xbd, 0x1d] + large
-      + [UInt8](repeating: 0xbe, count: 12_000)
+      + [UInt8](repeating: 0xbe, count: 1000)
     client.send(HTTP2Frame(kind: .headers, flags: 5, stream: 1, payload: block))
     #expect(try client.reply(1).status == 431)
   }
 
-  @Test func manyFieldsThatExpandTooMuchEndTheConnection() throws {
+  @Test func chargesOnlyFieldsThatAreMuchLongerThanTheirBytes() {
+    // The fields of many clients: as long as their compressed form allows, or repeated from the whole table.
+    var plain = HTTP2HeaderBlock()
+    plain.received(30_000)
+    #expect((0..<60).reduce(0) { sum, _ in sum + plain.expanded(900) } == 0)
+    var repeated = HTTP2HeaderBlock()
+    repeated.received(40)
+    #expect((0..<40).reduce(0) { sum, _ in sum + repeated.expanded(100) } == 0)
+    // A byte for 4,000: six megabytes cost more than a connection has.
+    var bomb = HTTP2HeaderBlock()
+    bomb.received(5500)
+    let tokens = (0..<1500).reduce(0) { sum, _ in sum + bomb.expanded(3900) }
+    var guardian = HTTP2FloodGuard(nowMilliseconds: 0)
+    let isPaid = guardian.spend(tokens, nowMilliseconds: 0)
+    #expect(!isPaid)
+  }
+
+  @Test(arguments: [(8000, 20), (12_000, 1)])
+  func manyFieldsThatExpandTooMuchEndTheConnection(count: Int, requests: UInt32) throws {
     let server = try TestServer()
     let client = try HTTP2Client(server)
     let entry = [0x40, 1, 0x78, 0x7f, 0xbd, 0x1d] + [UInt8](repeating: 0x61, count: 3900)
-    let fields = [UInt8](repeating: 0xbe, count: 8000)
-    for index in 0..<20 as Range<UInt32> {
+    let fields = [UInt8](repeating: 0xbe, count: count)
+    for index in 0..<requests {
       let block = HTTP2Frame.block(HTTP2Client.head("GET", "/")) + (index == 0 ? entry : []) + fields
       client.send(HTTP2Frame(kind: .headers, flags: 5, stream: index * 2 + 1, payload: block))
     }
     client.raw.endSending()
-    // 31 MB per request.
+    // 31 or 47 MB per request.
     #expect(try client.goAwayCode() == 11)
   }
 }

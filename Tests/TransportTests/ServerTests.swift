@@ -60,6 +60,25 @@ import TestSupport
     #expect(try third.readReply().status == 200)
   }
 
+  @Test func idleConnectionsMakeRoomForNewOnes() throws {
+    let server = try TestServer(loops: 2) { $0.connectionsMax = 32 }
+    let busy = try server.connect()
+    busy.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n12")
+    // Each new connection is served, although none of the others ends.
+    var others: [RawClient] = []
+    for number in 0..<200 {
+      let client = try server.connect()
+      if number.isMultiple(of: 2) { client.send("GET / HTTP/1.1\r\n") }
+      others.append(client)
+      #expect(server.wait { server.server.openConnections <= 31 })
+    }
+    let last = try server.connect()
+    last.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    #expect(try last.readReply().status == 200)
+    busy.send("34")
+    #expect(try busy.readReply().status == 200)
+  }
+
   @Test func stoppingFinishesRunningRequests() throws {
     let kept = Observed<[Exchange]>([])
     let server = try TestServer { request, exchange in

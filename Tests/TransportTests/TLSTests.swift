@@ -133,6 +133,37 @@ struct TLSTests {
     #expect(silent.isEnded() && slow.isEnded())
   }
 
+  @Test func oldHandshakesEndWhenOthersWait() throws {
+    let server = try Self.server(try Pair(name: "crowd")) {
+      $0.handshakesMax = 1
+      $0.loops = 1
+    }
+    // A whole record with the start of a longer message.
+    let record: [UInt8] = [0x16, 0x03, 0x01, 0x00, 0x04, 0x01, 0x00, 0x20, 0x00]
+    let first = try server.connect()
+    first.send(record)
+    #expect(server.wait { server.server.openConnections == 1 })
+    let second = try server.connect()
+    second.send(record)
+    #expect(server.wait { server.server.openConnections == 2 })
+    // The first one keeps its place for a while, then has to leave it to the second.
+    server.advance(seconds: 1)
+    #expect(first.isEnded())
+    #expect(server.server.openConnections == 1)
+  }
+
+  @Test func incompleteFirstMessagesTakeNoPlace() throws {
+    let pair = try Pair(name: "incomplete")
+    let server = try Self.server(pair) {
+      $0.handshakesMax = 1
+      $0.loops = 1
+    }
+    let slow = try (0..<20).map { _ in try server.connect() }
+    for client in slow { client.send([0x16, 0x03, 0x01, 0x02, 0x00, 0x01]) }
+    #expect(try Self.inspect(server).contains("CN = incomplete"))
+    #expect(server.server.openConnections >= 20)
+  }
+
   @Test func reloadedCertificateServesNewConnections() throws {
     let pair = try Pair(name: "first")
     let server = try Self.server(pair)

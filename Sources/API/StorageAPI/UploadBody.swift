@@ -47,7 +47,7 @@ final class UploadBody: BodySink {
   private let exchange: Exchange
   private let respond: Respond
   private let limits: Limits
-  private static let workers = BoundedWorkers("uploads", threads: WorkerLimits.uploadsThreadsMax)
+  private static let workers = BoundedWorkers("uploads", threads: WorkerLimits.uploadsThreadsMax, yieldsToLoops: true)
   /// The queue of the file. Tests wait for it.
   let queue = WorkerLane(on: workers)
   /// The upload, or `nil` until the head of a multipart body was authorized.

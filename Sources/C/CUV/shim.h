@@ -40,3 +40,9 @@ static inline long cuv_cached_pages(int file, unsigned long offset, unsigned lon
 static inline unsigned long cuv_freed_bytes(void) {
   return mallinfo2().fordblks;
 }
+
+// Maps blocks of at least this many bytes separately. The kernel takes them back when they are freed.
+static inline void cuv_map_large_blocks(int bytes) {
+  mallopt(M_MMAP_THRESHOLD, bytes);
+  mallopt(M_TRIM_THRESHOLD, 2 * bytes);
+}

@@ -127,6 +127,16 @@ package final class DocumentDatabase: Sendable {
       completions: writes.indices.map { index in { gathering.set($0, at: index) } })
   }
 
+  /// Checks that there is room for a commit, so that a large request need not be decoded in vain.
+  /// - Parameter bytes: the size of the encoded request. The commit itself may take half as much.
+  /// - Throws: ``CommitError/overloaded(waitingBytesMax:)`` if too many commits are unfinished.
+  package static func checkRoom(forCommitOf bytes: Int) throws(CommitError) {
+    guard bytes > plannedAtOnceBytesMax else { return }
+    guard CommitQueue.memory.usedBytes + bytes / 2 <= CommitQueue.unfinishedBytesMax else {
+      throw .overloaded(waitingBytesMax: CommitQueue.unfinishedBytesMax)
+    }
+  }
+
   /// Plans the requests and queues them: small ones on the calling thread, large ones on another thread, so the
   /// caller's event loop is not blocked. A small one whose rules take long also moves to another thread.
   private func submit(_ requests: [CommitRequest], completions: [CommitQueue.Completion]) {

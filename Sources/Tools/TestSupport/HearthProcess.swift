@@ -43,10 +43,10 @@ package struct HearthProcess: Sendable {
 
   /// Starts `hearth serve --port 0` with `arguments` and waits until it listens.
   /// - Throws: ``ServerProcessError`` if it does not listen in time.
-  package init(arguments: [String], timeoutSeconds: Double = 30) throws {
+  package init(arguments: [String], usesTLS: Bool = false, timeoutSeconds: Double = 30) throws {
     process = try HearthBinary.start(["serve", "--port", "0"] + arguments)
     let address = try process.waitForLine(
-      prefix: "hearth: listening on http://127.0.0.1:", timeoutSeconds: timeoutSeconds)
+      prefix: "hearth: listening on \(usesTLS ? "https" : "http")://127.0.0.1:", timeoutSeconds: timeoutSeconds)
     guard let port = UInt16(address.prefix { $0.isNumber }) else {
       process.stop()
       throw ServerProcessError(description: "no port in '\(address)'")

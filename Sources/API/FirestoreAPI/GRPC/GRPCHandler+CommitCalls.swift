@@ -7,6 +7,7 @@ import WireFormat
 extension GRPCHandler {
   func commit(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
     let database = try Self.database(of: message)
+    try service.checkRoom(forCommitOf: message.count)
     let commit = try decode(message, CommitMessage(), in: database, call)
     let bound = call.bound
     try service.commit(commit.writes, transaction: commit.transaction, in: database, as: call.caller) { result in
@@ -16,6 +17,7 @@ extension GRPCHandler {
 
   func batchWrite(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
     let database = try Self.database(of: message)
+    try service.checkRoom(forCommitOf: message.count)
     let batch = try decode(message, BatchWriteRequest(), in: database, call)
     let bound = call.bound
     try service.batchWrite(batch.writes, in: database, as: call.caller) { results in

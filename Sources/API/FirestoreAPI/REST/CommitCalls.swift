@@ -9,6 +9,7 @@ extension RESTHandler {
   func commit(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly()
     guard call.target.segmentCount == 0 else { return call.responder.sendText(404, "Not Found\n") }
+    try service.checkRoom(forCommitOf: request.body.count)
     let commit = try decode(request, call, CommitMessage())
     try service.commit(commit.writes, transaction: commit.transaction, in: call.database, as: call.caller) { result in
       call.responder.onLoop { call.send(result.map { CommitResponse($0.results, commitTime: $0.version) }) }
@@ -18,6 +19,7 @@ extension RESTHandler {
   func batchWrite(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly()
     guard call.target.segmentCount == 0 else { return call.responder.sendText(404, "Not Found\n") }
+    try service.checkRoom(forCommitOf: request.body.count)
     let batch = try decode(request, call, BatchWriteRequest())
     try service.batchWrite(batch.writes, in: call.database, as: call.caller) { results in
       call.responder.onLoop { call.send(BatchWriteResponse(results)) }

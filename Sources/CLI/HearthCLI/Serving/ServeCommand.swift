@@ -5,6 +5,7 @@ import FixtureTree
 import Glibc
 import HearthServer
 import KeyValue
+import Transport
 
 extension Command {
   /// Runs the server until a signal stops it.
@@ -156,6 +157,7 @@ extension Command {
         configuration)
     }
     allowManyFiles()
+    FreedMemory.mapLargeBlocks()
     let server = try Server(configuration)
     if let imports, configuration.storage == .inMemory {
       guard let database = try server.registry.database(imports.database) else {

@@ -50,12 +50,14 @@ final class Connection {
   private let handle: UnsafeMutablePointer<uv_tcp_t>
   /// Created with the first bytes of the client, so that a connection without any costs little.
   private var tls: TLSChannel?
-  /// The place of the TLS handshake, while it is under way.
-  var handshake: Handshakes.Place?
+  /// When the TLS handshake began, on the loop's clock, while it is under way.
+  var handshakeMilliseconds: Int?
   /// The bytes of the handshake that wait for their turn. The connection does not read meanwhile.
   private var waitingHandshake: [UInt8] = []
-  /// The most bytes of a handshake read at once. A client's first message has about 2 KiB.
-  private static let handshakeBytes = 4 * 1024
+  /// The most bytes of a handshake that wait. A client's first message has about 2 KiB.
+  private static let handshakeBytes = 8 * 1024
+  /// The first byte of a TLS record with handshake messages.
+  private static let handshakeRecord: UInt8 = 22
   private var output: [UInt8] = []
   private var state = State.open
   private var isReading = false
@@ -143,14 +145,16 @@ final class Connection {
   private func readSpace() -> UnsafeMutableRawBufferPointer? {
     if isPlain { return plainSpace() }
     if tls?.isEstablished == true { return server.sealedInput }
-    return UnsafeMutableRawBufferPointer(rebasing: server.sealedInput[..<Self.handshakeBytes])
+    return UnsafeMutableRawBufferPointer(
+      rebasing: server.sealedInput[..<(Self.handshakeBytes - waitingHandshake.count)])
   }
 
   private func plainSpace() -> UnsafeMutableRawBufferPointer? {
     let expected = state == .open ? session.expectedBytes : nil
     if let space = input.readSpace(expected: expected, pool: server.pool) { return space }
+    guard input.isEmpty else { return nil }
     // Others keep memory with incomplete heads.
-    server.evict { $0 !== self && !$0.input.isEmpty }
+    server.evictIncomplete(except: self)
     return input.readSpace(expected: expected, pool: server.pool)
   }
 
@@ -180,9 +184,25 @@ final class Connection {
   }
 
   private func awaitHandshake(_ sealed: UnsafeRawBufferPointer) {
-    stopReading()
+    guard server.pool.reserve(sealed.count) else { return close() }
     waitingHandshake.append(raw: sealed)
+    guard tls != nil || hasFirstMessage else { return }
+    stopReading()
     server.handshakes.received(self)
+  }
+
+  /// Whether the client's first record is complete, or so long that the rest must be read later, or not the start of a
+  /// handshake. Before that, the connection needs no memory for a handshake.
+  private var hasFirstMessage: Bool {
+    guard waitingHandshake[0] == Self.handshakeRecord else { return true }
+    guard waitingHandshake.count >= 5 else { return false }
+    let recordBytes = 5 + Int(waitingHandshake[3]) << 8 + Int(waitingHandshake[4])
+    return waitingHandshake.count >= min(recordBytes, Self.handshakeBytes)
+  }
+
+  private func forgetHandshake() {
+    server.pool.release(waitingHandshake.count)
+    waitingHandshake = []
   }
 
   /// Passes the client's messages to the handshake. The loop calls this when there is time.
@@ -192,7 +212,7 @@ final class Connection {
     }
     tls = channel
     let sealed = waitingHandshake
-    waitingHandshake = []
+    forgetHandshake()
     sealed.withUnsafeBytes { open($0, channel) }
     guard state != .closed else { return }
     input.releaseIfEmpty(to: server.pool)
@@ -411,8 +431,10 @@ final class Connection {
     deadline = .max
     writeDeadline = .max
     if wasOpen { session.closed() }
-    if !isPlain { server.handshakes.ended(self) }
-    waitingHandshake = []
+    if !isPlain {
+      server.handshakes.ended(self)
+      forgetHandshake()
+    }
     server.remove(self)
     input.release(to: server.pool)
     output = []

@@ -59,7 +59,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
 
   var expectedBytes: Int? { isInFlight ? nil : parser.expectedBytes }
 
-  var isIdle: Bool { !isInFlight && !isEnding && bodySink == nil && parser.phase != .body }
+  var isIdle: Bool { !isInFlight && !isEnding && !awaitsTurn && bodySink == nil && parser.phase != .body }
 
   func received() {
     process()

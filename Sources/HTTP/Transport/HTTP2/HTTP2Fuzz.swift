@@ -62,7 +62,8 @@ package enum HTTP2Fuzz {
     configuration.streamsMax = 16
     configuration.loops = 1
     return LoopServer(
-      loop: loop, configuration: configuration, counters: LoopCounters(), credentials: nil, memory: ServerMemory(configuration), handler: Handler())
+      loop: loop, configuration: configuration, counters: LoopCounters(), credentials: nil,
+      memory: ServerMemory(configuration), handler: Handler())
   }
 
   /// A handler whose behavior depends on the length of the target.

@@ -155,8 +155,8 @@ final class LoopServer: @unchecked Sendable {
     memory.responses.change(by: bytes)
   }
 
-  /// Closes connections without a running request, to make room for others: a part of them, those first that would time
-  /// out first. These are the ones that have been idle or incomplete for the longest time.
+  /// Makes room for other connections: closes a part of those without a running request, in the order in which they would
+  /// time out. So the first ones have been idle or incomplete for the longest time.
   ///
   /// - Parameter isWanted: whether a connection may be closed.
   func evict(where isWanted: (Connection) -> Bool = { _ in true }) {
@@ -165,6 +165,17 @@ final class LoopServer: @unchecked Sendable {
     idle.sort { $0.deadline < $1.deadline }
     for connection in idle.prefix(connections.count / Self.evictedPart + 1) { connection.close() }
   }
+
+  /// Closes other connections with incomplete heads, because memory is short. Does nothing if it did so in the last
+  /// sweep, since it examines all connections.
+  func evictIncomplete(except kept: Connection) {
+    let now = loop.nowMilliseconds
+    guard now - memoryEvictionMilliseconds >= EventLoop.sweepMilliseconds else { return }
+    memoryEvictionMilliseconds = now
+    evict { $0 !== kept && !$0.input.isEmpty }
+  }
+
+  private var memoryEvictionMilliseconds = -EventLoop.sweepMilliseconds
 
   /// One of how many connections is closed to make room.
   static let evictedPart = 16
@@ -187,7 +198,7 @@ final class LoopServer: @unchecked Sendable {
   private func sweep() {
     FreedMemory.sweep()
     let now = loop.nowMilliseconds
-    if credentials != nil { handshakes.sweep(now) }
+    if credentials != nil { handshakes.sweep() }
     for connection in connections where connection.needsSweep(now) { connection.sweep(now) }
   }
 }

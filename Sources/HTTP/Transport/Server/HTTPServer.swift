@@ -193,7 +193,8 @@ package final class HTTPServer: Sendable {
     }
     // The acceptor runs on the first loop, so it must use that loop's counters.
     let counters = parts[0].counters
-    if open >= connectionsMax - connectionsMax / LoopServer.evictedPart { makeRoom(parts) }
+    let roomMin = connectionsMax / LoopServer.evictedPart
+    if roomMin > 0 && open >= connectionsMax - roomMin { makeRoom(parts) }
     guard open < connectionsMax else {
       counters.add(1, to: counters.turnedAway)
       refuse(socket, isPlain: isPlain)

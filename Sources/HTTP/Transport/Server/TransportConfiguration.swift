@@ -30,7 +30,7 @@ package struct TransportConfiguration: Sendable {
   package var bodyBytesMax = 11 * 1024 * 1024
   /// Bytes of all partly received requests together. If less is free than a request needs, the server closes the
   /// connections whose request heads have been incomplete for the longest time, and responds 503 to the request.
-  package var bufferedBytesMax = 80 * 1024 * 1024
+  package var bufferedBytesMax = 112 * 1024 * 1024
   /// Bytes of all responses together that wait for their clients to take them. Above this, the server disconnects the
   /// clients that take theirs slowest.
   package var unsentBytesMax = 48 * 1024 * 1024
@@ -61,8 +61,8 @@ package struct TransportConfiguration: Sendable {
   package var handshakeSeconds = 15
   /// TLS handshakes under way. Each takes about 40 KiB. Further connections wait, and the newest is served first.
   package var handshakesMax = 1024
-  /// Seconds after which a TLS handshake may be ended because others wait.
-  package var handshakeGraceSeconds = 2
+  /// Milliseconds that a TLS handshake may take even if others wait.
+  package var handshakeMillisecondsMin = 500
   /// Seconds from its first byte until the head of a request must be complete. After this, the server responds 408.
   package var headerSeconds = 15
   /// Seconds without progress of a body before the server responds 408.
@@ -116,7 +116,7 @@ package struct TransportConfiguration: Sendable {
       ("pipelinedBytesMax", pipelinedBytesMax), ("streamsMax", streamsMax), ("idleSeconds", idleSeconds),
       ("http2IdleSeconds", http2IdleSeconds), ("pingSeconds", pingSeconds),
       ("pingTimeoutSeconds", pingTimeoutSeconds), ("handshakeSeconds", handshakeSeconds),
-      ("handshakesMax", handshakesMax), ("handshakeGraceSeconds", handshakeGraceSeconds),
+      ("handshakesMax", handshakesMax), ("handshakeMillisecondsMin", handshakeMillisecondsMin),
       ("headerSeconds", headerSeconds), ("bodySeconds", bodySeconds), ("writeStallSeconds", writeStallSeconds),
       ("vanishedSeconds", vanishedSeconds), ("streamStallSeconds", streamStallSeconds),
       ("halfCloseSeconds", halfCloseSeconds),

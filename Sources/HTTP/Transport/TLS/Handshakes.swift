@@ -8,8 +8,11 @@ import Basics
 final class Handshakes {
   private unowned let server: LoopServer
   private let underWayMax: Int
-  /// The connections whose handshake has begun.
-  private var underWay: [Connection] = []
+  /// The number of connections whose handshake is under way.
+  private var underWay = 0
+  /// These connections in the order in which they began. Some may have ended.
+  private var begun = JobQueue<Begun>()
+  private var oldest: Begun?
   /// Those of them that have sent their next message.
   private var continuing = JobQueue<Connection>()
   /// The connections that have sent their first message.
@@ -18,6 +21,11 @@ final class Handshakes {
   private var microseconds = 0
   private var isAdvancing = false
 
+  /// A connection that is freed as soon as it is closed, although an older handshake takes long.
+  private struct Begun {
+    weak var connection: Connection?
+  }
+
   init(_ server: LoopServer) {
     self.server = server
     underWayMax = max(1, server.configuration.handshakesMax / server.configuration.loops)
@@ -25,7 +33,7 @@ final class Handshakes {
 
   /// Continues the handshake of a connection that has received a message, now or later.
   func received(_ connection: Connection) {
-    if connection.handshake == nil {
+    if connection.handshakeMilliseconds == nil {
       arriving.append(connection)
     } else {
       continuing.append(connection)
@@ -35,13 +43,9 @@ final class Handshakes {
 
   /// Removes a connection whose handshake is complete or that is closed.
   func ended(_ connection: Connection) {
-    guard let place = connection.handshake else { return }
-    connection.handshake = nil
-    let last = underWay.removeLast()
-    if last !== connection {
-      underWay[place.index] = last
-      last.handshake?.index = place.index
-    }
+    guard connection.handshakeMilliseconds != nil else { return }
+    connection.handshakeMilliseconds = nil
+    underWay -= 1
   }
 
   /// Continues handshakes that found no time during the turn.
@@ -53,18 +57,26 @@ final class Handshakes {
     if canAdvance { server.loop.atNextTurn {} }
   }
 
-  /// If connections wait, ends the handshakes that take long.
-  func sweep(_ now: Int) {
+  /// Forgets connections that have ended, and begins handshakes of others.
+  func sweep() {
     arriving.removeAll { !$0.isOpen }
-    guard !arriving.isEmpty, underWay.count >= underWayMax else { return }
-    let begunBefore = now - server.configuration.handshakeGraceSeconds * 1000
-    for connection in underWay.filter({ ($0.handshake?.begunMilliseconds ?? now) < begunBefore }) {
-      connection.close()
-    }
     advance()
   }
 
-  private var canAdvance: Bool { !continuing.isEmpty || (!arriving.isEmpty && underWay.count < underWayMax) }
+  private var canAdvance: Bool { !continuing.isEmpty || (!arriving.isEmpty && hasPlace) }
+
+  /// Whether another handshake may begin. If too many are under way, ends the oldest one if it takes long.
+  private var hasPlace: Bool {
+    if oldest?.connection?.handshakeMilliseconds == nil {
+      repeat { oldest = begun.popFirst() } while oldest.map { $0.connection?.handshakeMilliseconds == nil } ?? false
+    }
+    guard underWay >= underWayMax, let first = oldest?.connection, let since = first.handshakeMilliseconds else {
+      return true
+    }
+    guard server.loop.nowMilliseconds - since > server.configuration.handshakeMillisecondsMin else { return false }
+    first.close()
+    return true
+  }
 
   private func advance() {
     guard !isAdvancing else { return }
@@ -79,18 +91,13 @@ final class Handshakes {
 
   private func next() -> Connection? {
     while let connection = continuing.popFirst() { if connection.isOpen { return connection } }
-    while underWay.count < underWayMax, let connection = arriving.popLast() {
+    while !arriving.isEmpty, hasPlace, let connection = arriving.popLast() {
       guard connection.isOpen else { continue }
-      connection.handshake = Place(index: underWay.count, begunMilliseconds: server.loop.nowMilliseconds)
-      underWay.append(connection)
+      connection.handshakeMilliseconds = server.loop.nowMilliseconds
+      begun.append(Begun(connection: connection))
+      underWay += 1
       return connection
     }
     return nil
-  }
-
-  /// The place of a connection among those under way, and the time at which its handshake began.
-  struct Place {
-    var index: Int
-    let begunMilliseconds: Int
   }
 }

@@ -45,7 +45,7 @@ final class CommitQueue: Sendable {
 
   /// The most bytes that the unfinished commits of all databases and their plans may take. Commits above it fail at
   /// once. The plans of large commits may exceed it; ``LargeCommits`` limits them.
-  static let unfinishedBytesMax = 80 << 20
+  static let unfinishedBytesMax = 96 << 20
   /// The bytes that unfinished commits take.
   static let memory = MemoryShare(bytesMax: unfinishedBytesMax)
   /// The size of a group at which no further commit joins it, in bytes. The engine keeps the pages that a group changes
