@@ -231,7 +231,7 @@ import WireFormat
     #expect(text.contains(#"{"who": {"$ref": "users/ann"}}"#), "\(text)")
   }
 
-  // MARK: What is left out
+  // MARK: Omitted decisions, limits and tests
 
   @Test func requestsWithoutANotationAreCounted() throws {
     let recording = CaseRecording()
