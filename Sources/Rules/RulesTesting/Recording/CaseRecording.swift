@@ -156,7 +156,7 @@ package final class CaseRecording: Sendable {
 package struct RecordingOutcome: Sendable {
   /// The decisions about requests.
   package var decisionCount = 0
-  /// The tests, counted by their setup: a test ends when the suite clears a database, loads rules or writes as an
+  /// An estimate of the number of tests. A test ends when the suite clears a database, loads rules or writes as an
   /// administrator.
   package var testCount = 0
   /// The decisions that were not recorded because a limit was reached; see ``RecordingLimits``.

@@ -7,8 +7,8 @@ import WireFormat
 
 /// Records the decisions of a server as cases of a rules test.
 ///
-/// The code that makes a decision passes it to the recorder (see ``DatabaseService/AccessObserver``), with copies of
-/// the documents that the rules read. So requests of parallel tests do not mix, and no request is sent or evaluated twice on the server.
+/// The code that makes a decision reports it to this observer, with copies of the documents that the rules read. So
+/// requests of parallel tests do not mix, and no request is sent again. See ``DatabaseService/AccessObserver``.
 /// A get, a query, a listener and a commit are one case each. A commit that verifies documents, as client transactions
 /// do, also makes a case of each verified document: its get. Requests that no rules decide, such as those of
 /// administrators, make no case.
@@ -19,10 +19,10 @@ package final class CaseRecorder: AccessObserver {
   /// A recorder without cases.
   package init() {}
 
-  /// Notes that a suite prepares its next test.
+  /// Ends the current test of a project, or with `nil` of all projects.
   package func noteSetup(of database: DatabaseID?) { recording.noteSetup(of: database?.project) }
 
-  /// Adds the cases of a decision.
+  /// Adds the cases of a decision to ``recording``.
   package func note(_ record: AccessRecord) {
     var documents: TestDocuments.Changes = [:]
     for lookup in record.lookups { documents.updateValue(lookup.fields, forKey: lookup.path) }
