@@ -29,6 +29,7 @@ extension Command {
     examples: [
       ("hearth exec --project demo -- pytest", "runs the tests of an app"),
       ("hearth exec --import fixtures/journeys.json -- npm test", "starts with documents"),
+      ("hearth exec --project my-app --import ./firebase-export -- npm test", "starts with a Firebase export"),
     ],
     run: { arguments in try exec(arguments) })
 
@@ -49,8 +50,7 @@ extension Command {
     let project = configuration.project ?? DatabaseChoice.defaultProject
     configuration.project = project
     defer { configuration.log?.flush() }
-    let server = try makeServer(arguments, configuration)
-    let url = try server.start()
+    let (server, url) = try startServer(arguments, configuration)
     defer { server.stop() }
     let address = String(url.drop { $0 != "/" }.dropFirst(2))
     let command = try ChildCommand(
