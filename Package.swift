@@ -185,7 +185,8 @@ let package = Package(
     program(
       "Fuzzers", in: "Tools",
       [
-        "DocumentStore", "FirebaseExport", "FixtureTree", "RulesEngine", "Transport", "WireFormat", "DocumentModel",
+        "DocumentStore", "Archives", "FirebaseExport", "FixtureTree", "RulesEngine", "Transport", "WireFormat",
+        "DocumentModel",
       ]),
 
     // Tests mirror Sources.

@@ -1,15 +1,22 @@
 import FixtureTree
 import Glibc
 
-/// A regular file of this machine that is read at any position.
+/// A regular file of this machine that is read at any position, or bytes in memory.
 final class ArchiveFile {
   let path: String
   /// The size when the file was opened, in bytes.
   let size: Int
   private let descriptor: Int32
+  private let memory: [UInt8]
+
+  /// Uses bytes in memory, for tests.
+  init(name: String, _ bytes: [UInt8]) {
+    (path, size, descriptor, memory) = (name, bytes.count, -1, bytes)
+  }
 
   init(_ path: String) throws(FixtureTreeError) {
     self.path = path
+    memory = []
     descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     var status = stat()
     let isOpen = descriptor >= 0 && fstat(descriptor, &status) == 0
@@ -23,6 +30,7 @@ final class ArchiveFile {
   /// Returns up to `count` bytes at an offset, fewer only at the end of the file.
   /// - Throws: ``FixtureTreeError`` if reading fails.
   func bytes(at offset: Int, count: Int) throws(FixtureTreeError) -> [UInt8] {
+    if descriptor < 0 { return Array(memory.dropFirst(offset).prefix(max(0, count))) }
     var code: Int32 = 0
     let bytes = [UInt8](unsafeUninitializedCapacity: max(0, count)) { buffer, filled in
       while filled < count {

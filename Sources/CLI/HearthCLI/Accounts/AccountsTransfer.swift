@@ -72,9 +72,8 @@ extension Command {
       }
       let client = try AccountsClient(arguments)
       defer { client.finish() }
-      let failures = try AccountsImport.send(users, from: path, to: client) {
-        append(hashParameters: arguments, to: &$0)
-      }
+      let failures = try AccountsImport.send(
+        users, from: path, to: client, head: { append(hashParameters: arguments, to: &$0) })
       let count = "\(users.count) \(users.count == 1 ? "account" : "accounts")"
       Terminal.error.write("hearth: imported \(users.count - failures) of \(count)\n")
       return failures == 0 ? 0 : ExitCode.data

@@ -1,5 +1,6 @@
 import DatabaseService
 import DocumentModel
+import FirebaseExport
 import FixtureTree
 
 extension Command {

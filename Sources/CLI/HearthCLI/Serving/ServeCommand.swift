@@ -1,3 +1,4 @@
+import Accounts
 import DatabaseService
 import DocumentModel
 import DocumentStore
@@ -182,7 +183,7 @@ extension Command {
     }
     let project = configuration.project ?? DatabaseChoice.defaultProject
     let token =
-      configuration.mode == .emulator ? "owner" : try server.accounts.serviceKeys.localAccessToken()
+      configuration.mode == .emulator ? "owner" : server.accounts.serviceKeys.localAccessToken()
     let admin = AdminServer(try ServerClient(url: url, token: token, arguments), project: project)
     try OtherPartsImport.run(sources, to: admin, &summary, isQuiet: isQuiet(arguments))
   }
