@@ -252,7 +252,8 @@ let package = Package(
         "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "Basics", "TestSupport",
       ]),
     tests(
-      "HearthCLITests", ["HearthCLI", "LMDBEngine", "KeyValue", "DocumentModel", "TestSupport"]),
+      "HearthCLITests",
+      ["HearthCLI", "FirebaseExport", "FixtureTree", "LMDBEngine", "KeyValue", "DocumentModel", "TestSupport"]),
     tests(
       "SimulationTests",
       [

@@ -93,7 +93,7 @@ extension Command {
       accounts: parts.contains(.accounts) ? admin.map { AccountsClient($0) } : nil,
       files: parts.contains(.files) ? try admin.map { try FilesClient($0) } : nil)
     progress.clear()
-    if !arguments.has("quiet") { Terminal.error.write("\(summary.text("exported"))\n") }
+    if !arguments.has("quiet") { Terminal.output.write("\(summary.text("exported"))\n") }
     return 0
   }
 

@@ -35,8 +35,8 @@ struct ExportSummary {
       let unchanged = documents.unchanged > 0 ? " (\(documents.unchanged) unchanged)" : ""
       parts.append("\(Self.count(documents.documents, "document"))\(unchanged)")
     }
-    if let accounts { parts.append(Self.count(accounts.imported, "account")) }
-    if let files { parts.append(ByteCount.text(ofFiles: files.files, files.bytes)) }
+    if let accounts, accounts.imported > 0 { parts.append(Self.count(accounts.imported, "account")) }
+    if let files, files.files > 0 { parts.append(ByteCount.text(ofFiles: files.files, files.bytes)) }
     return "\(verb) \(parts.isEmpty ? "nothing" : parts.joined(separator: ", "))"
   }
 
