@@ -47,7 +47,7 @@ let package = Package(
   targets: [
     // C libraries from Debian, each imported by exactly one Swift target. There are two exceptions: libcrypto computes
     // the digests of `Digests`, and the keys and imported password hashes of `Accounts`; zlib computes the CRC-32 of
-    // `Digests` and the gzip of `Transport`.
+    // `Digests`, the gzip of `Transport`, and unpacks the files of `Archives`.
     debian("CLMDB", pkgConfig: "lmdb", "liblmdb-dev"),
     debian("CUV", pkgConfig: "libuv", "libuv1-dev"),
     debian("CHTTPParser", "libhttp-parser-dev"),
@@ -77,6 +77,8 @@ let package = Package(
     library("DocumentModel", in: "Model", ["Basics"]),
     library("WireFormat", in: "Wire", ["DocumentModel", "CSimdjson"]),
     library("FixtureTree", in: "Wire", ["DocumentModel", "WireFormat", "Basics"]),
+    library("Archives", in: "Wire", ["FixtureTree", "Digests", "CZlib"]),
+    library("FirebaseExport", in: "Wire", ["FixtureTree", "WireFormat", "DocumentModel", "Digests"]),
 
     // Shared by several layers.
     library("Basics"),
@@ -101,9 +103,7 @@ let package = Package(
       "DatabaseService", in: "Services",
       [
         "Callers", "RulesEngine", "Watch", "QueryEngine", "DocumentStore", "KeyEncoding", "Matching", "KeyValue",
-        "FixtureTree",
-        "WireFormat",
-        "DocumentModel", "Basics",
+        "FirebaseExport", "FixtureTree", "WireFormat", "DocumentModel", "Basics",
       ]),
 
     // Security rules. The engine reads documents through a protocol of its own and does not depend on the store.
@@ -171,7 +171,7 @@ let package = Package(
         "DocumentStore", "LMDBEngine", "Digests",
         "KeyValue",
         "RulesTesting",
-        "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel",
+        "RulesEngine", "Archives", "FirebaseExport", "FixtureTree", "WireFormat", "DocumentModel",
       ]),
 
     program("hearth", in: "CLI", ["HearthCLI"]),
@@ -185,7 +185,10 @@ let package = Package(
       ]),
     program(
       "Fuzzers", in: "Tools",
-      ["DocumentStore", "FixtureTree", "RulesEngine", "Transport", "WireFormat", "DocumentModel"]),
+      [
+        "DocumentStore", "Archives", "FirebaseExport", "FixtureTree", "RulesEngine", "Transport", "WireFormat",
+        "DocumentModel",
+      ]),
 
     // Tests mirror Sources.
     library(
@@ -195,6 +198,8 @@ let package = Package(
     tests("DocumentModelTests", ["DocumentModel", "TestSupport"]),
     tests("WireFormatTests", ["WireFormat", "DocumentModel", "TestSupport"]),
     tests("FixtureTreeTests", ["FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests("ArchivesTests", ["Archives", "FixtureTree", "TestSupport"]),
+    tests("FirebaseExportTests", ["FirebaseExport", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("LMDBEngineTests", ["LMDBEngine", "KeyValue", "TestSupport"]),
     tests(
       "DocumentStoreTests",
@@ -249,7 +254,11 @@ let package = Package(
         "TestSupport",
       ]),
     tests(
-      "HearthCLITests", ["HearthCLI", "HearthServer", "LMDBEngine", "KeyValue", "DocumentModel", "TestSupport"]),
+      "HearthCLITests",
+      [
+        "HearthCLI", "HearthServer", "FirebaseExport", "FixtureTree", "LMDBEngine", "KeyValue", "DocumentModel",
+        "TestSupport",
+      ]),
     tests(
       "SimulationTests",
       [

@@ -12,7 +12,7 @@ import Testing
     ["DocumentModel", "KeyValue", "Transport", "WebClient"],
     ["LMDBEngine", "WireFormat"],
     ["Accounts", "Files", "FixtureTree", "HearthClient", "KeyEncoding", "RulesEngine"],
-    ["Callers", "IdentityService", "Matching"],
+    ["Archives", "Callers", "FirebaseExport", "IdentityService", "Matching"],
     ["DocumentStore", "RulesTesting"],
     ["QueryEngine"],
     ["Watch"],
@@ -58,8 +58,9 @@ import Testing
     // `hearth doctor` asks the kernel whether the clock is synchronized.
     "CTimex": ["HearthCLI"],
     "CXXHash": ["DocumentStore"], "CSodium": ["Accounts"], "CXCrypt": ["Accounts"],
-    // All checksums come from Digests. Accounts needs libcrypto's keys and password hashes, Transport zlib's gzip.
-    "CCrypto": ["Accounts", "Digests"], "CZlib": ["Transport", "Digests"],
+    // All checksums come from Digests. Accounts needs libcrypto's keys and password hashes, Transport zlib's gzip,
+    // Archives its decoder.
+    "CCrypto": ["Accounts", "Digests"], "CZlib": ["Transport", "Digests", "Archives"],
     // Other modules reach the handlers of the API through the server.
     "Gateway": ["HearthServer"],
     "TestSupport": ["Benchmarks", "Fuzzers"],

@@ -44,6 +44,8 @@ import Testing
     ("HTTP/2", "Sources/HTTP/Transport/HTTP2/HTTP2Limits.swift"),
     ("Turns of an event loop", "Sources/HTTP/Transport/Loop/LoopTime.swift"),
     ("JSON requests", "Sources/Wire/WireFormat/JSON/JSONDocument.swift"),
+    ("Firebase exports", "Sources/Wire/FirebaseExport/ExportLimits.swift"),
+    ("Archives", "Sources/Wire/Archives/ArchiveLimits.swift"),
     ("Index files", "Sources/Wire/FixtureTree/IndexFile/IndexFile.swift"),
   ]
 

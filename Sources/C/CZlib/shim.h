@@ -10,6 +10,10 @@ static inline int czlib_inflate_init_gzip(z_stream *stream) {
   return inflateInit2(stream, 15 + 16);
 }
 
+static inline int czlib_inflate_init_raw(z_stream *stream) {
+  return inflateInit2(stream, -15);
+}
+
 // CRC-32C (Castagnoli), eight bytes per instruction if the processor has such an instruction.
 #if defined(__x86_64__)
 static inline int czlib_has_crc32c(void) { return __builtin_cpu_supports("sse4.2"); }

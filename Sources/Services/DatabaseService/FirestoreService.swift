@@ -124,7 +124,7 @@ package final class FirestoreService: Sendable {
   ) throws -> R {
     let evaluation = evaluations.take()
     defer { evaluations.give(evaluation) }
-    let now = Timestamp(uncheckedMicroseconds: databases.clock.now())
+    let now = self.now
     guard let id, let database = try? database(id, creates: false) else { return body(evaluation, now) }
     return try database.read { reader in
       evaluation.begin(reader.snapshot)
@@ -157,6 +157,9 @@ package final class FirestoreService: Sendable {
 
   /// Returns the databases that are open now, sorted by name.
   func openDatabases(as _: Administrator) -> [DocumentDatabase] { databases.openDatabases }
+
+  /// The time by the server's clock.
+  var now: Timestamp { Timestamp(uncheckedMicroseconds: databases.clock.now()) }
 
   /// The counters of commits to all databases.
   var commitCounters: CommitCounters { databases.counters }

@@ -1,4 +1,5 @@
 import DocumentModel
+import FirebaseExport
 import WireFormat
 
 /// The initial inputs: small, and together covering every kind of value, path and message.
@@ -162,6 +163,39 @@ enum Corpus {
     #"{"__collections__": {"a": {"x": {"n": 1, "__collections__": {"b": {"y": {"__datatype__": "timestamp"}}}}}}}"#,
     "{\"path\": \"a/x\", \"fields\": {\"n\": 1}}\n{\"path\": \"a/y\", \"fields\": {}}\n",
   ])
+
+  /// Entities of every kind of value, and an output file with the first of them.
+  static let exports: [[UInt8]] = {
+    let entities = protobuf.dropLast().map {
+      ExportFuzz.sample("users/u1/habits/__id7__", EncodedFields(canonical: $0))
+    }
+    return entities + [ExportFuzz.outputFile(entities[0])]
+  }()
+
+  /// A tar archive and a zip archive with one stored file each, and a gzip member.
+  static let archives: [[UInt8]] = {
+    var header = [UInt8](repeating: 0, count: 512)
+    func put(_ text: String, at offset: Int) {
+      header.replaceSubrange(offset..<offset + text.utf8.count, with: text.utf8)
+    }
+    put("a/output-0", at: 0)
+    put("00000000003", at: 124)
+    put("0", at: 156)
+    put("ustar", at: 257)
+    put("        ", at: 148)
+    let sum = header.reduce(0) { $0 + Int($1) }
+    put(String(repeating: "0", count: 6 - String(sum, radix: 8).count) + String(sum, radix: 8) + "\0 ", at: 148)
+    let tar = header + Array("abc".utf8) + [UInt8](repeating: 0, count: 509 + 1024)
+    // The local header, the content "abc", the directory and its end.
+    let fields: [UInt8] = [20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xC2, 0x41, 0x24, 0x35, 3, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0]
+    let local: [UInt8] = [0x50, 0x4B, 3, 4] + fields + Array("aabc".utf8)
+    let entry: [UInt8] = [0x50, 0x4B, 1, 2, 20, 0] + fields + [UInt8](repeating: 0, count: 14) + Array("a".utf8)
+    let end: [UInt8] = [
+      0x50, 0x4B, 5, 6, 0, 0, 0, 0, 1, 0, 1, 0, UInt8(entry.count), 0, 0, 0, UInt8(local.count), 0, 0, 0, 0, 0,
+    ]
+    let gzip: [UInt8] = [31, 139, 8, 0, 0, 0, 0, 0, 0, 3, 75, 76, 74, 6, 0, 0xC2, 0x41, 0x24, 0x35, 3, 0, 0, 0]
+    return [tar, local + entry + end, gzip]
+  }()
 
   static let rulesets = texts([
     "rules_version = '2'; service cloud.firestore { match /databases/{d}/documents { function own(id) { let u = request.auth.uid; return u == id; } match /users/{id} { allow read, write: if own(id); match /notes/{n=**} { allow get: if exists(/databases/$(d)/documents/users/$(id)); } } } }",

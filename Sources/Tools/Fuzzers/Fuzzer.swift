@@ -1,4 +1,6 @@
+import Archives
 import DocumentStore
+import FirebaseExport
 import FixtureTree
 import RulesEngine
 import Transport
@@ -45,6 +47,12 @@ struct Fuzzer: Sendable {
       name: "fixture", summary: "fixture trees, `__collections__` trees and document lines", corpus: Corpus.fixtures,
       tokens: Corpus.jsonTokens + ["$collections", "$timestamp", "$fields", "$missing", "__collections__", "$$"],
       run: FixtureFuzz.run),
+    Fuzzer(
+      name: "firebase-export", summary: "records, entities and metadata of Firebase exports", corpus: Corpus.exports,
+      tokens: [], run: ExportFuzz.run),
+    Fuzzer(
+      name: "archive", summary: "tar, gzip and zip archives", corpus: Corpus.archives, tokens: ["ustar", "../", "PK"],
+      run: ArchiveFuzz.run),
     Fuzzer(
       name: "stored-row", summary: "stored documents, whole and damaged", corpus: Corpus.protobuf, tokens: [],
       run: StoreFuzz.storedRow),

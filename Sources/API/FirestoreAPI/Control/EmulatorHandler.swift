@@ -9,6 +9,7 @@ import WireFormat
 /// Serves requests with which tools and test suites control a server.
 ///
 /// - `DELETE /emulator/v1/projects/{p}/databases/{d}/documents` clears a database (firestore-api.md, section 11.3).
+/// - `POST /emulator/v1/projects/{p}:export` and `:import` write and read Firebase exports; see ``ExportHandler``.
 /// - `…:securityRules` after a project or a database loads rules, and `…:ruleCoverage` reports their coverage; see
 ///   ``RulesHandler``.
 /// - `DELETE /hearth/v1/projects/{p}/databases/{d}/documents/{path}` deletes a document or collection with
@@ -26,6 +27,7 @@ package final class EmulatorHandler: API {
   package let authenticator: Authenticator
   private let service: FirestoreService
   private let rules: RulesHandler
+  private let exports: ExportHandler
   private let files: StorageService?
   /// The number of documents that one request of a recursive delete deletes. It keeps requests short, and clients
   /// can show progress.
@@ -37,6 +39,7 @@ package final class EmulatorHandler: API {
     self.files = files
     self.authenticator = authenticator
     rules = RulesHandler(service: service)
+    exports = ExportHandler(service: service)
   }
 
   /// The requests that the API handles.
@@ -46,6 +49,8 @@ package final class EmulatorHandler: API {
     let hearth = "/hearth/v1/projects/{project}/databases/{database}"
     return [
       Route(.delete, ["\(database)/documents"], kind: .control, access: .emulator) { try $0.clear($1, $2) },
+      Route(.post, ["\(project):export"], kind: .control, access: .emulator) { try $0.exports.export($1, $2) },
+      Route(.post, ["\(project):import"], kind: .control, access: .emulator) { try $0.exports.import($1, $2) },
       Route(.put, ["\(project):securityRules"], kind: .control, access: .emulator) {
         try $0.rules.load(try RulesHandler.project($1, $2), $1, $2)
       },

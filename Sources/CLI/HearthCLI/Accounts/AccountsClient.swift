@@ -13,8 +13,11 @@ struct AccountsClient {
 
   /// Connects to the server, or opens the data directory, that options and environment name.
   /// - Throws: ``CommandFailure`` or `StorageError` if that fails.
-  init(_ arguments: Arguments) throws {
-    admin = try AdminServer(arguments)
+  init(_ arguments: Arguments) throws { self.init(try AdminServer(arguments)) }
+
+  /// Creates a client of a server.
+  init(_ admin: AdminServer) {
+    self.admin = admin
     root = "/identitytoolkit.googleapis.com/v1/projects/\(ServerClient.encode(admin.project))/accounts"
   }
 

@@ -72,28 +72,12 @@ extension Command {
       }
       let client = try AccountsClient(arguments)
       defer { client.finish() }
-      var failures = 0
-      for start in stride(from: 0, to: users.count, by: batchSize) {
-        let batch = Array(users[start..<min(users.count, start + batchSize)])
-        let answer = try client.call("batchCreate") { json in
-          append(hashParameters: arguments, to: &json)
-          json.key("users")
-          json.append(JSONTree(.array(batch)))
-        }
-        for error in answer["error"]?.elements ?? [] {
-          failures += 1
-          let index = start + Int(error["index"]?.int64 ?? 0)
-          let problem = "\(path): user \(index + 1): \(error["message"]?.text ?? "")"
-          Terminal.error.write("hearth: \(TerminalText.line(problem))\n")
-        }
-      }
+      let failures = try AccountsImport.send(
+        users, from: path, to: client, head: { append(hashParameters: arguments, to: &$0) })
       let count = "\(users.count) \(users.count == 1 ? "account" : "accounts")"
       Terminal.error.write("hearth: imported \(users.count - failures) of \(count)\n")
       return failures == 0 ? 0 : ExitCode.data
     })
-
-  /// The maximum number of users in a request.
-  private static let batchSize = 1000
 
   private static func append(hashParameters arguments: Arguments, to json: inout JSONWriter) {
     json.add("hashAlgorithm", arguments.value("hash-algo"))
@@ -125,5 +109,37 @@ extension Command {
         throw CommandFailure.data("\(path) cannot be read: \(String(cString: strerror(errno)))")
       }
     }
+  }
+}
+
+/// The import of accounts in requests of limited size.
+enum AccountsImport {
+  /// The maximum number of users in a request.
+  private static let batchSize = 1000
+
+  /// Sends records in the form of `firebase auth:export`, reports those that the server rejects, and returns their
+  /// number. `head` appends the hash parameters.
+  /// - Throws: ``CommandFailure`` if a request fails.
+  static func send(
+    _ users: [JSONTree], from path: String, to client: AccountsClient, progress: (Int) -> Void = { _ in },
+    head: (inout JSONWriter) -> Void = { _ in }
+  ) throws -> Int {
+    var failures = 0
+    for start in stride(from: 0, to: users.count, by: batchSize) {
+      let batch = Array(users[start..<min(users.count, start + batchSize)])
+      let answer = try client.call("batchCreate") { json in
+        head(&json)
+        json.key("users")
+        json.append(JSONTree(.array(batch)))
+      }
+      for error in answer["error"]?.elements ?? [] {
+        failures += 1
+        let index = start + Int(error["index"]?.int64 ?? 0)
+        let problem = "\(path): user \(index + 1): \(error["message"]?.text ?? "")"
+        Terminal.error.write("hearth: \(TerminalText.line(problem))\n")
+      }
+      progress(start + batch.count)
+    }
+    return failures
   }
 }

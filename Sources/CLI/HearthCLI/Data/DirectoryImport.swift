@@ -32,9 +32,9 @@ struct DirectoryImport {
           "\(once): an import into a database that is not empty reads its input twice; save the input as a file, and "
             + "import the file")
       }
-      _ = try files.check { progress.show($0, "documents checked") }
+      _ = try files.check { progress.show($0, of: files.expectedCount, "documents checked") }
       let database = try open(file, files.database, indexes: nil)
-      return try database.apply(files) { progress.show($0, "documents imported") }
+      return try database.apply(files) { progress.show($0, of: files.expectedCount, "documents imported") }
     }
     // This process has locked the directory, so a file of this name is left from an interrupted import.
     let unfinished = "\(file).importing"
@@ -45,7 +45,7 @@ struct DirectoryImport {
       indexes = try empty.read { reader in try empty.indexes(&reader).configuration }
     }
     let outcome = try open(unfinished, files.database, indexes: indexes).load(files) {
-      progress.show($0, "documents imported")
+      progress.show($0, of: files.expectedCount, "documents imported")
     }
     guard rename(unfinished, file) == 0 else { throw StorageError.system(operation: "rename", path: file, code: errno) }
     try syncDirectory(of: file)

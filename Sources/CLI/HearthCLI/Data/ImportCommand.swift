@@ -1,19 +1,27 @@
 import DatabaseService
 import DocumentModel
+import FirebaseExport
 import FixtureTree
 
 extension Command {
-  /// Imports documents from files.
+  /// Imports documents from files, and all parts of Firebase exports.
   static let `import` = Command(
-    name: "import", summary: "Imports documents from files.", operands: "FILE…", operandCount: 1...10_000,
-    options: [.value("data", "DIR", "import into a data directory that no server uses")]
+    name: "import", summary: "Imports documents from files, and Firebase exports.", operands: "(FILE | DIR)…",
+    operandCount: 1...10_000,
+    options: [.value("data", "DIR", "import into a data directory; for documents, no server may use it")]
       + DatabaseChoice.serverOptions + [
+        ExportParts.option,
         .value("map-size", "BYTES", "with --data, the maximum size of the database (default: 64G)"),
         .flag("quiet", "show no progress and no summary"),
       ],
     details: """
-      The verb reads fixture trees, trees with `__collections__`, and NDJSON with `{"path": …, "fields": …}` or a
-      document of the API on each line. Several files are imported one after the other.
+      The verb reads Firebase exports, fixture trees, trees with `__collections__`, and NDJSON with
+      `{"path": …, "fields": …}` or a document of the API on each line. Several files are imported one after the other.
+
+      A Firebase export is a folder that `firebase emulators:export` or `gcloud firestore export` wrote, also inside a
+      .tar, .tar.gz or .zip, or one of its parts: a file .overall_export_metadata, .export_metadata or output-N.
+      Accounts and files of the export are imported too. References to the exported database are rewritten to the one
+      that receives the documents; other references are kept and counted.
 
       A fixture tree is a JSON object of documents by path, whose `$collections` names the maps that are collections:
 
@@ -28,23 +36,37 @@ extension Command {
       Standard input can be read only once, so `-` needs --data and an empty database.
       """,
     examples: [
+      ("hearth import ./firebase-export --data ./hearth-data --project my-app", "a Firebase export"),
+      ("hearth import export.tar.gz --only firestore --data ./hearth-data --project my-app", "only its documents"),
       ("hearth import fixtures/journeys.json", "into the server at http://127.0.0.1:8080"),
       ("hearth import a.json b.json --data ./hearth-data --project demo", "without a server"),
       ("zcat documents.json.gz | hearth import - --data ./new-data", "into an empty database"),
     ],
     run: { arguments in
       try arguments.exclude("data", "server")
-      let files = ImportFiles(arguments.operands, database: try DatabaseChoice.database(arguments))
+      let database = try DatabaseChoice.database(arguments)
+      let sources = try ImportSources(arguments.operands, database: database, parts: ExportParts.chosen(arguments))
       let isQuiet = arguments.has("quiet")
-      let outcome: ImportOutcome
-      if let directory = arguments.value("data") {
-        let mapBytes = try arguments.bytes("map-size", in: 1 << 20...1 << 46) ?? 64 << 30
-        outcome = try DirectoryImport(directory: directory, mapBytes: mapBytes).run(files, isQuiet: isQuiet)
-      } else {
-        outcome = try send(files, to: try ServerClient(arguments), isQuiet: isQuiet)
+      var summary = ExportSummary()
+      if !sources.documents.isEmpty {
+        if let directory = arguments.value("data") {
+          let mapBytes = try arguments.bytes("map-size", in: 1 << 20...1 << 46) ?? 64 << 30
+          summary.documents = try DirectoryImport(directory: directory, mapBytes: mapBytes)
+            .run(sources.documents, isQuiet: isQuiet)
+        } else {
+          summary.documents = try send(sources.documents, to: try ServerClient(arguments), isQuiet: isQuiet)
+        }
       }
-      if !isQuiet { Terminal.output.write("\(ImportText.summary(outcome))\n") }
-      return 0
+      if sources.hasOtherParts {
+        let admin = try AdminServer(arguments)
+        defer { admin.finish() }
+        try OtherPartsImport.run(sources, to: admin, &summary, isQuiet: isQuiet)
+      }
+      if !isQuiet {
+        Terminal.output.write("\(summary.text("imported"))\n")
+        for note in summary.notes + sources.notes { Terminal.error.write("hearth: \(TerminalText.line(note))\n") }
+      }
+      return summary.hasFailures ? ExitCode.data : 0
     })
 
   private static func send(_ files: ImportFiles, to client: ServerClient, isQuiet: Bool) throws -> ImportOutcome {
@@ -55,23 +77,16 @@ extension Command {
     }
     var progress = Progress(isQuiet: isQuiet)
     defer { progress.clear() }
-    _ = try files.check { progress.show($0, "documents checked") }
+    _ = try files.check { progress.show($0, of: files.expectedCount, "documents checked") }
     var outcome = ImportOutcome()
     // JSON is about three times as long as the stored form, and the server accepts requests of up to 10 MiB.
     try files.forEachBatch(documentsMax: 500, bytesMax: 2 << 20) { batch in
       let changed = try client.commit(batch.documents.map { .set($0.key, $0.fields) })
       outcome.documents += batch.documents.count
       outcome.unchanged += changed.count { !$0 }
-      progress.show(outcome.documents, "documents imported")
+      outcome.references += batch.references
+      progress.show(outcome.documents, of: files.expectedCount, "documents imported")
     }
     return outcome
-  }
-}
-
-/// The text that reports the outcome of an import.
-enum ImportText {
-  static func summary(_ outcome: ImportOutcome) -> String {
-    let unchanged = outcome.unchanged > 0 ? " (\(outcome.unchanged) unchanged)" : ""
-    return "imported \(outcome.documents) \(outcome.documents == 1 ? "document" : "documents")\(unchanged)"
   }
 }

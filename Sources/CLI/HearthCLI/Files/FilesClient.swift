@@ -63,6 +63,12 @@ struct FilesClient {
     bucket = try FileLocation.bucket(arguments, project: admin.project)
   }
 
+  /// Creates a client of a server. The default bucket is that of the project.
+  init(_ admin: AdminServer) throws {
+    self.admin = admin
+    bucket = "\(admin.project).appspot.com"
+  }
+
   /// Stops the server that was started for this command, if any.
   func finish() { admin.finish() }
 
@@ -95,6 +101,37 @@ struct FilesClient {
   func object(_ name: String, in bucket: String) throws -> Object? {
     guard let body = try retries.run({ _ in try server.find("GET", Self.target(name, in: bucket)) }) else { return nil }
     return try JSONText.read(body) { Object($0) }
+  }
+
+  /// Returns the metadata of an object in the form of Cloud Storage's API.
+  /// - Throws: ``CommandFailure`` if the object does not exist or the request fails.
+  func metadata(_ name: String, in bucket: String) throws -> JSONTree {
+    guard let body = try retries.run({ _ in try server.find("GET", Self.target(name, in: bucket)) }) else {
+      throw Self.missing(name, in: bucket)
+    }
+    return try JSONTree(parsing: body)
+  }
+
+  /// Sets fields of an object's metadata, given as members of an object of Cloud Storage's API.
+  /// - Throws: ``CommandFailure`` if the request fails.
+  func setMetadata(_ fields: MapValue, of name: String, in bucket: String) throws {
+    guard !fields.entries.isEmpty else { return }
+    _ = try retries.run { _ in try server.call("PATCH", Self.target(name, in: bucket), fields.json) }
+  }
+
+  /// Returns the names of the project's buckets.
+  /// - Throws: ``CommandFailure`` if the request fails.
+  func buckets() throws -> [String] {
+    var names: [String] = []
+    var token: String?
+    repeat {
+      var target = "/storage/v1/b?project=\(ServerClient.encode(admin.project.utf8))"
+      if let token { target += "&pageToken=\(ServerClient.encode(token.utf8))" }
+      let page = try JSONTree(parsing: try retries.run { _ in try server.call("GET", target) } ?? [])
+      names += (page["items"]?.elements ?? []).compactMap { $0["name"]?.text }
+      token = page["nextPageToken"]?.text
+    } while token != nil
+    return names
   }
 
   /// Copies an object on the server.

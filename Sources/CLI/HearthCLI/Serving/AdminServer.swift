@@ -18,19 +18,29 @@ struct AdminServer {
   /// The server that was started for this command.
   private let own: Server?
 
+  /// Uses a server that this process runs, or that a client is connected to.
+  init(_ client: ServerClient, project: String) { (self.client, self.project, own) = (client, project, nil) }
+
   /// Connects to the server, or opens the data directory, that options and environment name.
   /// - Throws: ``CommandFailure`` or `StorageError` if that fails.
   init(_ arguments: Arguments) throws {
-    project = DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject
+    let project = DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject
     guard let path = arguments.value("data") else {
-      (client, own) = (try ServerClient(arguments), nil)
+      self.init(try ServerClient(arguments), project: project)
       return
     }
     if case .server(let client) = try AccountsChoice.find(arguments) {
-      (self.client, own) = (client, nil)
+      self.init(client, project: project)
       return
     }
-    var configuration = HearthConfiguration(storage: .directory(path))
+    try self.init(directory: path, project: project, arguments)
+  }
+
+  /// Starts a server on a directory that no server uses.
+  /// - Throws: `HearthError` or ``CommandFailure`` if that fails.
+  init(directory: String, project: String, _ arguments: Arguments) throws {
+    self.project = project
+    var configuration = HearthConfiguration(storage: .directory(directory))
     configuration.port = 0
     configuration.project = project
     let started = try Server(configuration)

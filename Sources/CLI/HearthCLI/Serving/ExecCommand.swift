@@ -39,6 +39,7 @@ extension Command {
       ("hearth exec --project demo -- pytest", "runs the tests of an app"),
       ("hearth exec --import fixtures/journeys.json -- npm test", "starts with documents"),
       ("hearth exec --record-cases cases.tests.json -- npm test", "also records the tests as cases"),
+      ("hearth exec --project my-app --import ./firebase-export -- npm test", "starts with a Firebase export"),
     ],
     run: { arguments in try exec(arguments) })
 
@@ -62,8 +63,7 @@ extension Command {
     defer { configuration.log?.flush() }
     let recorded = try RecordedCaseFiles(arguments, isEmulator: true)
     configuration.accessObserver = recorded?.recorder
-    let server = try makeServer(arguments, configuration)
-    let url = try server.start()
+    let (server, url) = try startServer(arguments, configuration)
     defer { server.stop() }
     let address = String(url.drop { $0 != "/" }.dropFirst(2))
     let command = try ChildCommand(

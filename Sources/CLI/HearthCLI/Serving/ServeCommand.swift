@@ -1,3 +1,4 @@
+import Accounts
 import DatabaseService
 import DocumentModel
 import DocumentStore
@@ -26,7 +27,7 @@ extension Command {
       .value("storage-port", "PORT", "with --emulator: listen here too, for apps that expect files (default: 9199)"),
       .value("hub-port", "PORT", "with --emulator: listen here too, for tools that ask for the ports (default: 4400)"),
       .flag("one-port", "with --emulator: listen on --port only"),
-      .repeated("import", "FILE", "load documents before listening, in the order of the files"),
+      .repeated("import", "PATH", "load files of documents or Firebase exports before listening, in this order"),
       .repeated(
         "enterprise-database", "NAME",
         "an enterprise edition database; NAME* is a prefix (default: enterprise* with --emulator)"),
@@ -91,6 +92,7 @@ extension Command {
       ("hearth serve --project my-app --data /var/lib/hearth/data --rules firestore.rules", "in production mode"),
       ("hearth serve --emulator", "in memory, for development"),
       ("hearth serve --emulator --import fixtures/journeys.json", "with documents"),
+      ("hearth serve --emulator --project my-app --import ./firebase-export", "with a Firebase export"),
       ("hearth serve --emulator --data ./data --port 9090", "with data on disk"),
       ("hearth serve --emulator --tls-cert cert.pem --tls-key key.pem", "with TLS"),
       ("hearth serve --emulator --rules firestore.rules", "with security rules"),
@@ -124,8 +126,7 @@ extension Command {
     let recorded = try RecordedCaseFiles(arguments, isEmulator: configuration.mode == .emulator)
     configuration.accessObserver = recorded?.recorder
     configuration.emulatorPorts = try EmulatorPortOptions.ports(arguments, configuration, hasDefaults: true)
-    let server = try makeServer(arguments, configuration)
-    let url = try server.start()
+    let (server, url) = try startServer(arguments, configuration)
     if arguments.value("log") ?? "plain" != "plain" {
       let fields: [LogEvent.Field] = [("url", .text(url)), ("version", .text(Version.current))]
       configuration.log?.write(LogEvent(.info, "server.listening", "", fields))
@@ -143,31 +144,67 @@ extension Command {
     return 0
   }
 
-  /// Creates a server and imports the files of `--import`. The server does not listen yet.
+  /// Creates a server, imports what `--import` names, starts the server, and returns it with its URL.
   /// - Throws: ``CommandFailure``, `HearthError`, `StorageError` or `FixtureTreeError` if that fails.
-  static func makeServer(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> Server {
-    let imports = try imports(arguments, configuration)
-    if let imports, case .directory(let path) = configuration.storage {
-      try report(
-        DirectoryImport(
+  static func startServer(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> (Server, url: String)
+  {
+    let sources = try imports(arguments, configuration)
+    var summary = ExportSummary()
+    if let sources, case .directory(let path) = configuration.storage {
+      if !sources.documents.isEmpty {
+        summary.documents = try DirectoryImport(
           directory: path, mapBytes: configuration.mapBytes,
-          indexes: try configuration.indexes.first { $0.database == imports.database.database }
+          indexes: try configuration.indexes.first { $0.database == sources.documents.database.database }
             .map { try IndexFile.read(file: $0.path) }
-        ).run(imports, isQuiet: isQuiet(arguments)),
-        configuration)
+        ).run(sources.documents, isQuiet: isQuiet(arguments))
+      }
+      if sources.hasOtherParts {
+        let admin = try AdminServer(
+          directory: path, project: configuration.project ?? DatabaseChoice.defaultProject, arguments)
+        defer { admin.finish() }
+        try OtherPartsImport.run(sources, to: admin, &summary, isQuiet: isQuiet(arguments))
+      }
     }
     allowManyFiles()
     FreedMemory.mapLargeBlocks()
     let server = try Server(configuration)
-    if let imports, configuration.storage == .inMemory {
-      guard let database = try server.registry.database(imports.database) else {
-        throw CommandFailure.failed("\(imports.database) is not served; choose the served project with --project")
+    if let sources, configuration.storage == .inMemory, !sources.documents.isEmpty {
+      guard let database = try server.registry.database(sources.documents.database) else {
+        throw CommandFailure.failed(
+          "\(sources.documents.database) is not served; choose the served project with --project")
       }
       var progress = Progress(isQuiet: isQuiet(arguments))
       defer { progress.clear() }
-      try report(database.load(imports) { progress.show($0, "documents imported") }, configuration)
+      summary.documents = try database.load(sources.documents) {
+        progress.show($0, of: sources.documents.expectedCount, "documents imported")
+      }
     }
-    return server
+    let url = try server.start()
+    if let sources, configuration.storage == .inMemory, sources.hasOtherParts {
+      do { try importOtherParts(sources, to: server, url, arguments, configuration, &summary) } catch {
+        server.stop()
+        throw error
+      }
+    }
+    if let sources { report(summary, sources, configuration) }
+    return (server, url)
+  }
+
+  /// Imports accounts and files into a server in memory, through its own address. Clients do not know it yet.
+  private static func importOtherParts(
+    _ sources: ImportSources, to server: Server, _ url: String, _ arguments: Arguments,
+    _ configuration: HearthConfiguration, _ summary: inout ExportSummary
+  ) throws {
+    guard configuration.tls == nil else {
+      throw CommandFailure.failed(
+        "with --tls-cert and in memory, --import cannot load accounts and files; add --data, or import them into the "
+          + "running server with `hearth import --only auth,storage --server`")
+    }
+    let project = configuration.project ?? DatabaseChoice.defaultProject
+    let token =
+      configuration.mode == .emulator ? "owner" : server.accounts.serviceKeys.localAccessToken()
+    let admin = AdminServer(try ServerClient(url: url, token: token, arguments), project: project)
+    try OtherPartsImport.run(sources, to: admin, &summary, isQuiet: isQuiet(arguments))
   }
 
   /// Waits for the signal that stops the server. SIGHUP stops it only at a terminal and if there is nothing to reload.
@@ -210,8 +247,11 @@ extension Command {
 
   private static func isQuiet(_ arguments: Arguments) -> Bool { arguments.has("quiet") }
 
-  private static func report(_ outcome: ImportOutcome, _ configuration: HearthConfiguration) {
-    configuration.log?.write(LogEvent(.info, "import.done", ImportText.summary(outcome)))
+  private static func report(
+    _ summary: ExportSummary, _ sources: ImportSources, _ configuration: HearthConfiguration
+  ) {
+    configuration.log?.write(LogEvent(.info, "import.done", summary.text("imported")))
+    for note in summary.notes + sources.notes { configuration.log?.write(LogEvent(.info, "import.note", note)) }
   }
 
   /// Returns the server's configuration for the options of `hearth serve`.
@@ -357,12 +397,12 @@ extension Command {
     return HearthConfiguration.DatabaseFile(parts[1], database: parts[0])
   }
 
-  private static func imports(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> ImportFiles? {
+  private static func imports(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> ImportSources? {
     let files = arguments.values("import")
     guard !files.isEmpty else { return nil }
     if configuration.mode == .production, configuration.project == nil {
       throw arguments.refusal(of: ["import"], "needs a project for the documents; add --project ID")
     }
-    return ImportFiles(files, database: try DatabaseChoice.database(arguments))
+    return try ImportSources(files, database: try DatabaseChoice.database(arguments), parts: .all)
   }
 }

@@ -4,7 +4,7 @@ import FixtureTree
 package import KeyValue
 import WireFormat
 
-/// Writes the documents of a database, or of a part of it, as a fixture tree.
+/// Reads the documents of a database, or of a part of it, to export them.
 ///
 /// All documents are shown at one version, the newest at the start. Each slice uses its own snapshot, so that a long
 /// export does not hold one for long. The export must finish before the version leaves the history.
@@ -33,12 +33,39 @@ package struct ExportDocuments {
   package func run(progress: (Int) -> Void = { _ in }, _ write: ([UInt8]) throws -> Void) throws -> Int {
     let version = try slice(at: nil) { reader, _ in try reader.lastVersion() }
     var writer = try FixtureTreeWriter(database: database, patterns: try patterns(at: version))
+    let count = try walk(
+      at: version,
+      progress: { count in
+        progress(count)
+        if writer.output.count >= Self.pieceBytesMin { try write(writer.takeOutput()) }
+      },
+      { try writer.write($0, $1) })
+    try writer.finish()
+    try write(writer.takeOutput())
+    return count
+  }
+
+  /// Passes every document to `body`, in name order. Returns the number of documents.
+  ///
+  /// Memory: one document, and one frame for each level.
+  /// - Throws: ``StorageError`` if a read fails, ``Status`` if the version has left the history, and any error of
+  ///   `body`.
+  package func forEach(
+    progress: (Int) -> Void = { _ in }, _ body: (DocumentKey, EncodedFields) throws -> Void
+  ) throws -> Int {
+    let version = try slice(at: nil) { reader, _ in try reader.lastVersion() }
+    return try walk(at: version, progress: progress, body)
+  }
+
+  private func walk(
+    at version: Int64, progress: (Int) throws -> Void, _ body: (DocumentKey, EncodedFields) throws -> Void
+  ) throws -> Int {
     var count = 0
     var last: DocumentKey?
     if let key = DocumentKey(root) {
       try slice(at: version) { reader, pinned in
         guard let document = try Self.document(key, at: pinned, &reader) else { return }
-        try writer.write(key, EncodedFields(canonical: Array(document.fields)))
+        try body(key, EncodedFields(canonical: Array(document.fields)))
         count += 1
       }
     }
@@ -53,15 +80,12 @@ package struct ExportDocuments {
           }
           last = step.key
           guard let document = step.document else { continue }
-          try writer.write(step.key, EncodedFields(canonical: Array(document.fields)))
+          try body(step.key, EncodedFields(canonical: Array(document.fields)))
           count += 1
         }
       }
-      progress(count)
-      if writer.output.count >= Self.pieceBytesMin { try write(writer.takeOutput()) }
+      try progress(count)
     }
-    try writer.finish()
-    try write(writer.takeOutput())
     return count
   }
 

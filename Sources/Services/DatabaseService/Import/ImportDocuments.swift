@@ -1,6 +1,7 @@
 import Dispatch
 import DocumentModel
 package import DocumentStore
+package import FirebaseExport
 import FixtureTree
 import KeyValue
 
@@ -10,6 +11,8 @@ package struct ImportOutcome: Equatable, Sendable {
   package var documents = 0
   /// The number of these documents that already existed with the same fields.
   package var unchanged = 0
+  /// The references of an export that were rewritten or kept.
+  package var references = ReferenceCounts()
 
   package init(documents: Int = 0, unchanged: Int = 0) {
     self.documents = documents
@@ -41,7 +44,7 @@ extension DocumentDatabase {
           for document in batch.documents {
             items.append(try ImportFiles.item(document, file: batch.file, indexes: indexes))
           }
-          try queue.put(ImportQueue.Batch(items: items, mayReplace: batch.mayRepeat))
+          try queue.put(ImportQueue.Batch(items: items, mayReplace: batch.mayRepeat, references: batch.references))
         }
         queue.finish(nil)
       } catch { queue.finish(error) }
@@ -51,6 +54,7 @@ extension DocumentDatabase {
     while let batch = try queue.take() {
       try loader.load(batch.items, mayReplace: batch.mayReplace)
       outcome.documents += batch.items.count
+      outcome.references += batch.references
       progress(outcome.documents)
     }
     return outcome
@@ -63,7 +67,7 @@ extension DocumentDatabase {
   /// - Throws: ``FixtureTreeError`` if a file is invalid, ``Status`` if a commit failed.
   package func apply(_ files: ImportFiles, progress: (Int) -> Void = { _ in }) throws -> ImportOutcome {
     let pending = InFlightCommits()
-    var read = 0
+    var read = ImportOutcome()
     defer { pending.waitForAll() }
     try files.forEachBatch(documentsMax: Self.applyBatchDocumentsMax) { batch in
       try pending.begin()
@@ -71,10 +75,12 @@ extension DocumentDatabase {
       commit(CommitRequest(writes)) { [id] result in
         pending.end(result.mapError { Status($0, database: id) })
       }
-      read += batch.documents.count
-      progress(read)
+      read.documents += batch.documents.count
+      read.references += batch.references
+      progress(read.documents)
     }
-    return ImportOutcome(documents: read, unchanged: try pending.finish())
+    read.unchanged = try pending.finish()
+    return read
   }
 
   /// The maximum number of documents in one write transaction of a load. It keeps both the cost of transactions and

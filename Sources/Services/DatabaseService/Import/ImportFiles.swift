@@ -1,9 +1,13 @@
 package import DocumentModel
 import DocumentStore
+package import FirebaseExport
 package import FixtureTree
 import Glibc
 
-/// Files of documents to be stored in one database, one after the other, in any format that `FixtureTree` reads.
+/// Files of documents to be stored in one database, one after the other: in any format that `FixtureTree` reads, and
+/// Firebase exports.
+///
+/// Each source is a stream of documents. To add a format, add a case to ``Source`` and to `AnyDocumentReader`.
 package struct ImportFiles: Sendable {
   /// The source of a file's bytes.
   package enum Source: Sendable {
@@ -11,21 +15,8 @@ package struct ImportFiles: Sendable {
     case file(String)
     /// Bytes in memory, with a name for errors.
     case text(name: String, [UInt8])
-
-    /// The name of the source in errors.
-    var name: String {
-      switch self {
-      case .file(let path): path
-      case .text(let name, _): name
-      }
-    }
-
-    func open() throws(FixtureTreeError) -> ByteSource {
-      switch self {
-      case .file(let path): try ByteSource(file: path)
-      case .text(let name, let bytes): ByteSource(bytes, name: name)
-      }
-    }
+    /// The documents of a Firebase export.
+    case export(ExportedDocuments)
   }
 
   private let sources: [Source]
@@ -51,7 +42,24 @@ package struct ImportFiles: Sendable {
     package var documents: [FixtureDocument]
     /// Whether an earlier file, or an earlier line of this file, may contain a document of the batch.
     package var mayRepeat: Bool
+    /// The references that were rewritten or kept since the previous batch.
+    package var references = ReferenceCounts()
   }
+
+  /// The number of documents in all sources, or `nil` if a source does not say it.
+  package var expectedCount: Int? {
+    var total = 0
+    for source in sources {
+      guard case .export(let documents) = source, let count = documents.expectedCount else { return nil }
+      let (sum, isTooLarge) = total.addingReportingOverflow(count)
+      if isTooLarge { return nil }
+      total = sum
+    }
+    return total
+  }
+
+  /// Whether no source is named.
+  package var isEmpty: Bool { sources.isEmpty }
 
   /// The first file that can be read only once, such as a pipe; `nil` if all files can be read again.
   package var unrepeatable: String? {
@@ -69,21 +77,27 @@ package struct ImportFiles: Sendable {
     documentsMax: Int, bytesMax: Int = 4 << 20, _ body: (Batch) throws -> Void
   ) throws {
     for (index, source) in sources.enumerated() {
-      var reader = try FixtureReader(try source.open(), database: database)
-      let mayRepeat = index > 0 || reader.format == .documentLines
+      var reader = try AnyDocumentReader(source, database: database)
+      var order = DocumentOrder()
       var documents: [FixtureDocument] = []
       var bytes = 0
+      var isAscending = true
+      func pass() throws {
+        var batch = Batch(
+          file: reader.file, documents: documents, mayRepeat: index > 0 || reader.mayRepeat(isAscending))
+        batch.references = reader.takeReferences()
+        try body(batch)
+        documents.removeAll()
+        documents.reserveCapacity(documentsMax)
+        (bytes, isAscending) = (0, true)
+      }
       while let document = try reader.next() {
         bytes += document.fields.bytes.count + document.key.path.bytes.count + 64
+        if !order.accepts(document.key) { isAscending = false }
         documents.append(document)
-        if documents.count >= documentsMax || bytes >= bytesMax {
-          try body(Batch(file: source.name, documents: documents, mayRepeat: mayRepeat))
-          documents.removeAll()
-          documents.reserveCapacity(documentsMax)
-          bytes = 0
-        }
+        if documents.count >= documentsMax || bytes >= bytesMax { try pass() }
       }
-      if !documents.isEmpty { try body(Batch(file: source.name, documents: documents, mayRepeat: mayRepeat)) }
+      if !documents.isEmpty { try pass() }
     }
   }
 

@@ -1,5 +1,6 @@
 import Dispatch
 import DocumentStore
+import FirebaseExport
 import Synchronization
 
 /// A queue of batches between the thread that reads files and the thread that stores documents.
@@ -10,6 +11,7 @@ final class ImportQueue: Sendable {
   struct Batch: Sendable {
     var items: [BulkLoader.Item]
     var mayReplace: Bool
+    var references: ReferenceCounts
   }
 
   /// The storing thread has given up, so the reader must end too.

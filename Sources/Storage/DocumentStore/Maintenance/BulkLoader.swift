@@ -42,21 +42,28 @@ package final class BulkLoader {
 
   /// Stores a batch in one write transaction.
   ///
-  /// Set `mayReplace` if a document of the batch may already be stored; the later one replaces it. That costs two
-  /// lookups per document. Otherwise, no key may occur twice in all batches, which the readers of fixture trees
-  /// ensure within a file.
+  /// Set `mayReplace` if a document of the batch may already be stored, or may occur twice in the batch; the later one
+  /// replaces it. That costs two lookups per document. Otherwise, no key may occur twice in all batches, which the
+  /// readers of fixture trees ensure within a file.
   /// - Throws: ``StorageError`` if the engine fails. Nothing of the batch is written then.
   package func load(_ items: [Item], mayReplace: Bool = false) throws(StorageError) {
     do throws(StorageError) {
       try store.write { (transaction) throws(StorageError) in
         try writer.begin(transaction)
+        var staged = Set<DocumentKey>()
         for item in items {
           if mayReplace {
-            let index = try replacing(item, transaction)
-            try writer.load(item.key, item.fields, index: index, version: version, transaction)
-          } else {
-            try writer.stage(item.key, item.fields, index: item.index, version: version, into: &puts, transaction)
+            // Staged entries are not visible to lookups.
+            if !staged.insert(item.key).inserted {
+              try puts.write(transaction)
+              staged = [item.key]
+            }
+            if let index = try replacing(item, transaction) {
+              try writer.load(item.key, item.fields, index: index, version: version, transaction)
+              continue
+            }
           }
+          try writer.stage(item.key, item.fields, index: item.index, version: version, into: &puts, transaction)
         }
         try puts.write(transaction)
         try writer.finish(transaction)
@@ -68,12 +75,12 @@ package final class BulkLoader {
     }
   }
 
-  /// Returns the index entries of an item that may replace a stored document.
+  /// Returns the index entries of an item that replaces a stored document, or `nil` if the document does not exist.
   private func replacing(
     _ item: Item, _ transaction: any KeyValueTransaction
-  ) throws(StorageError) -> IndexChanges {
+  ) throws(StorageError) -> IndexChanges? {
     var reader = SnapshotReader(transaction)
-    guard let stored = try reader.document(item.key) else { return item.index }
+    guard let stored = try reader.document(item.key) else { return nil }
     do throws(CommitError) {
       return try CommitPlan.index(
         item.key, from: EncodedFields(canonical: Array(stored.fields)), to: item.fields, .standard, indexes)

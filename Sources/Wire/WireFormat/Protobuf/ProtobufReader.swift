@@ -3,7 +3,7 @@
 /// The bytes are untrusted: every length is checked against the remaining bytes, a varint has at most 10 bytes, and
 /// groups are skipped up to a limited nesting. Nothing is copied or allocated: the fields point into the input.
 package struct ProtobufReader {
-  /// The layout of a field's payload. Groups are skipped, so they have no case.
+  /// The layout of a field's payload. Groups have no case: see ``nextOrGroup()``.
   package enum WireType: UInt8, Sendable {
     case varint = 0
     case fixed64 = 1
@@ -53,7 +53,15 @@ package struct ProtobufReader {
 
   /// Returns the next field, or `nil` at the end. Groups are skipped.
   /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are malformed.
-  package mutating func next() throws(WireError) -> Field? {
+  package mutating func next() throws(WireError) -> Field? { try next(keepsGroups: false) }
+
+  /// Returns the next field, or `nil` at the end. A group is returned like an embedded message, with the bytes between
+  /// its tags as payload.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are malformed.
+  package mutating func nextOrGroup() throws(WireError) -> Field? { try next(keepsGroups: true) }
+
+  @inline(__always)
+  private mutating func next(keepsGroups: Bool) throws(WireError) -> Field? {
     while offset < bytes.count {
       let tag = try varint()
       let number = tag >> 3
@@ -72,7 +80,12 @@ package struct ProtobufReader {
         let bits = UInt64(UInt32(littleEndian: payload.loadUnaligned(as: UInt32.self)))
         return Field(number: Int(number), wireType: .fixed32, bits: bits, bytes: Self.empty)
       case 3:
-        try skipGroup(number)
+        let start = offset
+        let end = try skipGroup(number)
+        guard keepsGroups, let base = bytes.baseAddress else { continue }
+        return Field(
+          number: Int(number), wireType: .lengthDelimited, bits: 0,
+          bytes: UnsafeRawBufferPointer(start: base + start, count: end - start))
       default:
         throw .malformedProtobuf("wire type out of range")
       }
@@ -131,11 +144,13 @@ package struct ProtobufReader {
     return UnsafeRawBufferPointer(start: base + offset, count: count)
   }
 
-  /// Skips to the end of a group whose start tag was just read.
-  private mutating func skipGroup(_ number: UInt64) throws(WireError) {
+  /// Skips to the end of a group whose start tag was just read. Returns the end of its content.
+  private mutating func skipGroup(_ number: UInt64) throws(WireError) -> Int {
     // The numbers of the open groups. Each group must end with its own end tag.
     var open: [UInt64] = [number]
+    var contentEnd = offset
     while let innermost = open.last {
+      contentEnd = offset
       let tag = try varint()
       switch tag & 7 {
       case 0: _ = try varint()
@@ -151,5 +166,6 @@ package struct ProtobufReader {
       default: throw .malformedProtobuf("wire type out of range")
       }
     }
+    return contentEnd
   }
 }

@@ -1,0 +1,132 @@
+package import FixtureTree
+import Glibc
+
+/// The files of an archive (tar, tar.gz or zip), unpacked to a temporary folder that is removed with this object.
+///
+/// Only regular files are unpacked, and none outside of the folder: an entry with an absolute path or with `..` is an
+/// error. The sizes have limits (``ArchiveLimits``).
+package final class UnpackedArchive {
+  /// The temporary folder.
+  package let folder: String
+
+  /// Unpacks a file if it is an archive; otherwise returns `nil`. Only entries whose path `isWanted` accepts are
+  /// unpacked. The folder is in `$TMPDIR`, or in `/var/tmp`.
+  /// - Throws: `FixtureTreeError` if the archive is damaged, unsafe or too large, or a file cannot be written.
+  package convenience init?(_ path: String, isWanted: (String) -> Bool) throws(FixtureTreeError) {
+    let file = try ArchiveFile(path)
+    let head = try file.bytes(at: 0, count: TarReader.blockBytes)
+    let whole = file.pieces(0..<file.size)
+    if ZipReader.isArchive(head) {
+      try self.init(file)
+      try ZipReader(archive: file).forEach { (name, _, next) throws(FixtureTreeError) in
+        if isWanted(name) { try write(name, next) }
+      }
+    } else if TarReader.isArchive(head) {
+      try self.init(file)
+      try unpack(TarReader(file: path, stream: ByteStream(whole)), isWanted)
+    } else if head.starts(with: [0x1F, 0x8B]) {
+      let probe = DeflateDecoder(.gzip, file: path, whole)
+      let start = try ByteStream { () throws(FixtureTreeError) in try probe.next() }.take(TarReader.blockBytes)
+      guard TarReader.isArchive(start) else { return nil }
+      try self.init(file)
+      let decoder = DeflateDecoder(.gzip, file: path, file.pieces(0..<file.size))
+      try unpack(
+        TarReader(file: path, stream: ByteStream { () throws(FixtureTreeError) in try decoder.next() }), isWanted)
+    } else {
+      return nil
+    }
+  }
+
+  private let archive: ArchiveFile
+  private var unpackedBytes = 0
+  private var uncheckedBytes = 0
+
+  private init(_ archive: ArchiveFile) throws(FixtureTreeError) {
+    self.archive = archive
+    let parent = getenv("TMPDIR").map { String(cString: $0) } ?? ""
+    var template = Array("\(parent.isEmpty ? "/var/tmp" : parent)/hearth-import.XXXXXX".utf8CString)
+    let isMade = template.withUnsafeMutableBufferPointer { $0.baseAddress.flatMap { mkdtemp($0) } != nil }
+    guard isMade else {
+      throw FixtureTreeError(
+        file: archive.path, message: "no temporary folder can be created: \(String(cString: strerror(errno)))")
+    }
+    folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  deinit { FolderEntries.removeAll(folder) }
+
+  private func unpack(_ tar: TarReader, _ isWanted: (String) -> Bool) throws(FixtureTreeError) {
+    try tar.forEach { (name, _, next) throws(FixtureTreeError) in
+      if isWanted(name) { try write(name, next) }
+    }
+  }
+
+  private func write(_ name: String, _ next: ByteStream.Next) throws(FixtureTreeError) {
+    let parts = try parts(of: name)
+    var path = folder
+    for part in parts.dropLast() {
+      path += "/\(part)"
+      guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw failure(name) }
+    }
+    path += "/\(parts[parts.count - 1])"
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw failure(name) }
+    defer { close(descriptor) }
+    while true {
+      let piece = try next()
+      if piece.isEmpty { return }
+      try count(piece.count, descriptor)
+      var offset = 0
+      while offset < piece.count {
+        let written = piece.withUnsafeBytes {
+          Glibc.write(descriptor, $0.baseAddress.map { $0 + offset }, $0.count - offset)
+        }
+        if written < 0, errno != EINTR { throw failure(name) }
+        offset += max(0, written)
+      }
+    }
+  }
+
+  private func failure(_ name: String) -> FixtureTreeError {
+    FixtureTreeError(
+      file: archive.path, message: "\(name) cannot be unpacked to \(folder): \(String(cString: strerror(errno)))")
+  }
+
+  /// Returns the segments of an entry's path.
+  private func parts(of name: String) throws(FixtureTreeError) -> [String] {
+    let parts = name.utf8.split(separator: UInt8(ascii: "/")).filter { !$0.elementsEqual(".".utf8) }
+    let isSafe =
+      !parts.isEmpty && name.utf8.first != UInt8(ascii: "/") && name.utf8.count <= ArchiveLimits.pathBytesMax
+      && parts.allSatisfy { !$0.elementsEqual("..".utf8) && !$0.contains(0) }
+    guard isSafe else {
+      throw FixtureTreeError(
+        file: archive.path, message: "the archive contains the path \"\(name)\", which is not safe to unpack")
+    }
+    return parts.map { String(Substring($0)) }
+  }
+
+  private func count(_ more: Int, _ descriptor: Int32) throws(FixtureTreeError) {
+    unpackedBytes += more
+    guard unpackedBytes <= ArchiveLimits.unpackedBytesMax else {
+      throw FixtureTreeError(
+        file: archive.path, message: "the unpacked files exceed \(ArchiveLimits.unpackedBytesMax) bytes")
+    }
+    guard (unpackedBytes - ArchiveLimits.anyRatioBytes) / ArchiveLimits.ratioMax <= archive.size else {
+      throw FixtureTreeError(
+        file: archive.path,
+        message: "the archive unpacks to more than \(ArchiveLimits.ratioMax) times its size, so it may be an attack; "
+          + "if you trust it, unpack it yourself and import the folder")
+    }
+    uncheckedBytes += more
+    guard uncheckedBytes >= 16 << 20 else { return }
+    uncheckedBytes = 0
+    var space = statvfs()
+    guard fstatvfs(descriptor, &space) == 0 else { return }
+    guard Int(space.f_bavail) * Int(space.f_frsize) >= ArchiveLimits.freeBytesMin else {
+      throw FixtureTreeError(
+        file: archive.path,
+        message: "the file system of \(folder) is nearly full; name another folder in TMPDIR, or unpack the archive "
+          + "yourself")
+    }
+  }
+}

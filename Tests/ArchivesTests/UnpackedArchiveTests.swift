@@ -1,0 +1,193 @@
+import FixtureTree
+import Foundation
+import Testing
+import TestSupport
+
+@testable import Archives
+
+/// Archives: what is unpacked, and what is refused.
+@Suite struct UnpackedArchiveTests {
+  private let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  /// Returns a header of a tar archive with its content.
+  private static func entry(_ name: String, _ content: [UInt8], type: Character = "0") -> [UInt8] {
+    var header = [UInt8](repeating: 0, count: 512)
+    func put(_ text: String, at offset: Int) {
+      header.replaceSubrange(offset..<offset + text.utf8.count, with: text.utf8)
+    }
+    func octal(_ number: Int, _ digits: Int) -> String {
+      let text = String(number, radix: 8)
+      return String(repeating: "0", count: digits - text.count) + text
+    }
+    put(name, at: 0)
+    put(octal(content.count, 11), at: 124)
+    put("        ", at: 148)
+    put(String(type), at: 156)
+    put("ustar\0", at: 257)
+    put(octal(header.reduce(0) { $0 + Int($1) }, 6) + "\0 ", at: 148)
+    return header + content + [UInt8](repeating: 0, count: (512 - content.count % 512) % 512)
+  }
+
+  private static let end = [UInt8](repeating: 0, count: 1024)
+
+  private func unpack(_ bytes: [UInt8]) throws -> UnpackedArchive? {
+    let path = directory.file("archive")
+    try Data(bytes).write(to: URL(fileURLWithPath: path))
+    return try UnpackedArchive(path) { _ in true }
+  }
+
+  private func text(_ archive: UnpackedArchive?, _ path: String) throws -> String {
+    let folder = try #require(archive).folder
+    return String(decoding: try Data(contentsOf: URL(fileURLWithPath: "\(folder)/\(path)")), as: UTF8.self)
+  }
+
+  private func message(_ bytes: [UInt8]) throws -> String {
+    try #require(throws: FixtureTreeError.self) { try unpack(bytes) }.description
+  }
+
+  /// Returns the gzip form of bytes, made with stored blocks.
+  private static func gzip(_ bytes: [UInt8], _ sum: (UnsafeRawBufferPointer) -> UInt32) -> [UInt8] {
+    var out: [UInt8] = [31, 139, 8, 0, 0, 0, 0, 0, 0, 3]
+    var rest = bytes[...]
+    repeat {
+      let piece = rest.prefix(65_535)
+      rest = rest.dropFirst(piece.count)
+      let count = UInt16(piece.count)
+      out += [rest.isEmpty ? 1 : 0, UInt8(count & 255), UInt8(count >> 8), UInt8(~count & 255), UInt8(~count >> 8)]
+      out += piece
+    } while !rest.isEmpty
+    for number in [bytes.withUnsafeBytes(sum), UInt32(bytes.count)] {
+      for shift in 0..<4 { out.append(UInt8(truncatingIfNeeded: number >> (8 * UInt32(shift)))) }
+    }
+    return out
+  }
+
+  private static func crc(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
+    ~bytes.reduce(UInt32.max) { sum, byte in
+      (0..<8).reduce(sum ^ UInt32(byte)) { sum, _ in sum & 1 == 1 ? sum >> 1 ^ 0xEDB8_8320 : sum >> 1 }
+    }
+  }
+
+  @Test func tarArchivesAreUnpacked() throws {
+    let long = String(repeating: "long/", count: 30) + "name"
+    let pax = "27 path=pax/\(String(repeating: "p", count: 13))\n"
+    let tar =
+      Self.entry("./a/output-0", Array("hello".utf8)) + Self.entry("a/folder", [], type: "5")
+      + Self.entry("link", Array("x".utf8), type: "2")
+      + Self.entry("././@LongLink", Array(long.utf8) + [0], type: "L") + Self.entry("short", Array("long".utf8))
+      + Self.entry("pax", Array(pax.utf8), type: "x") + Self.entry("short", Array("pax".utf8)) + Self.end
+    for bytes in [tar, Self.gzip(tar, Self.crc)] {
+      let archive = try unpack(bytes)
+      #expect(try text(archive, "a/output-0") == "hello")
+      #expect(try text(archive, long) == "long")
+      #expect(try text(archive, "pax/\(String(repeating: "p", count: 13))") == "pax")
+      let folder = try #require(archive).folder
+      #expect(!FileManager.default.fileExists(atPath: "\(folder)/link"))
+    }
+  }
+
+  @Test func theFolderIsRemovedWithTheObject() throws {
+    var archive = try unpack(Self.entry("a/b/c", [1]) + Self.end)
+    let folder = try #require(archive).folder
+    #expect(FileManager.default.fileExists(atPath: "\(folder)/a/b/c"))
+    archive = nil
+    #expect(!FileManager.default.fileExists(atPath: folder))
+  }
+
+  @Test func noPathLeavesTheFolder() throws {
+    for name in ["../x", "/etc/x", "a/../../x", "..", "a/.."] {
+      #expect(try message(Self.entry(name, [1]) + Self.end).contains("not safe to unpack"), "\(name)")
+    }
+  }
+
+  @Test func incompleteArchivesAreRefused() throws {
+    let tar = Self.entry("a", [UInt8](repeating: 7, count: 3000)) + Self.end
+    #expect(try message(Array(tar[..<1000])).contains("incomplete"))
+    let packed = Self.gzip(tar, Self.crc)
+    #expect(try message(Array(packed[..<2000])).contains("incomplete"))
+    var damaged = packed
+    damaged[2000] ^= 1
+    #expect(try message(damaged).contains("damaged"))
+    #expect(try message(Self.entry("a", [1]) + Self.entry("a", [2]) + Self.end).contains("a cannot be unpacked"))
+  }
+
+  @Test func otherFilesAreNoArchives() throws {
+    #expect(try unpack(Array("{}".utf8)) == nil)
+    #expect(try unpack([]) == nil)
+    #expect(try unpack(Self.gzip(Array("{}".utf8), Self.crc)) == nil)
+  }
+
+  @Test func aZipArchiveIsUnpacked() throws {
+    // Made by the program zip: `a/output-0` with "hello" stored, `b` with 2,000 times "x" deflated.
+    let zip = Self.zip([("a/output-0", Array("hello".utf8))])
+    #expect(try text(try unpack(zip), "a/output-0") == "hello")
+    #expect(try message(Self.zip([("../x", [1])])).contains("not safe to unpack"))
+    var damaged = zip
+    damaged[40] ^= 1
+    #expect(try message(damaged).contains("the content is damaged"))
+    #expect(try message(Array(zip.dropLast(10))).contains("incomplete"))
+  }
+
+  /// Returns a zip archive of stored files.
+  private static func zip(_ files: [(name: String, content: [UInt8])]) -> [UInt8] {
+    func number(_ value: Int, _ count: Int) -> [UInt8] {
+      (0..<count).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
+    }
+    var (out, directory): ([UInt8], [UInt8]) = ([], [])
+    for (name, content) in files {
+      let sum = Int(content.withUnsafeBytes(crc))
+      let fields: [UInt8] =
+        [20, 0, 0, 0, 0, 0, 0, 0, 0, 0] + number(sum, 4) + number(content.count, 4) + number(content.count, 4)
+        + number(name.utf8.count, 2) + [0, 0]
+      directory += [0x50, 0x4B, 1, 2, 20, 0] + fields + [UInt8](repeating: 0, count: 10) + number(out.count, 4)
+      directory += Array(name.utf8)
+      out += [0x50, 0x4B, 3, 4] + fields + Array(name.utf8) + content
+    }
+    return out + directory + [0x50, 0x4B, 5, 6, 0, 0, 0, 0] + number(files.count, 2) + number(files.count, 2)
+      + number(directory.count, 4) + number(out.count, 4) + [0, 0]
+  }
+
+  @Test func aBombIsRefused() throws {
+    // Zeros: 300 times larger than the archive beyond the size that is always allowed.
+    let size = ArchiveLimits.anyRatioBytes + 80 << 20
+    let bomb = try Self.bomb(size)
+    #expect(try message(bomb).contains("times its size, so it may be an attack"))
+  }
+
+  /// Returns a gzip file whose content is a tar archive with `size` zeros, packed at about 1:1000.
+  private static func bomb(_ size: Int) throws -> [UInt8] {
+    // One deflate block: the header as stored block, then fixed codes with matches of 258 bytes at distance 1.
+    var header = entry("zeros", [])
+    let octal = String(size, radix: 8)
+    let text = String(repeating: "0", count: 11 - octal.count) + octal
+    header.replaceSubrange(124..<135, with: text.utf8)
+    header.replaceSubrange(148..<156, with: "        ".utf8)
+    let sum = String(header.reduce(0) { $0 + Int($1) }, radix: 8)
+    header.replaceSubrange(148..<156, with: (String(repeating: "0", count: 6 - sum.count) + sum + "\0 ").utf8)
+    var out: [UInt8] = [31, 139, 8, 0, 0, 0, 0, 0, 0, 3, 0, 0, 2, 0xFF, 0xFD] + header
+    var (bits, count) = (UInt64(0), UInt64(0))
+    func put(_ value: UInt64, _ width: UInt64) {
+      bits |= value << count
+      count += width
+      while count >= 8 {
+        out.append(UInt8(truncatingIfNeeded: bits))
+        bits >>= 8
+        count -= 8
+      }
+    }
+    // Final block with fixed codes. Codes are sent with their highest bit first: 0x30 is the literal 0, 0xC5 the length
+    // 258, and 0 the distance 1.
+    put(1, 1)
+    put(1, 2)
+    put(0b0000_1100, 8)
+    for _ in 0..<size / 258 {
+      put(0b1010_0011, 8)
+      put(0, 5)
+    }
+    put(0, 7)
+    put(0, 7)
+    return out
+  }
+}
