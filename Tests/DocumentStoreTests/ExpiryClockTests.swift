@@ -47,7 +47,7 @@ import TestSupport
     db.time.advance(seconds: Self.year)
     try restart()
     #expect(try Self.left(db, paths) == kept)
-    // This document is of next year, by the clock that was wrong.
+    // By the wrong clock, this document expires next year.
     try db.commit(.set("c/later", ("end", Self.at(60, of: db))))
     db.time.now = start
     db.time.advance(seconds: -Self.day)

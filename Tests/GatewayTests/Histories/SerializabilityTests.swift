@@ -19,7 +19,7 @@ import TestSupport
     + Array(repeating: ("gRPC", { try GRPCAppendClient(port: $0) }), count: 3)
     + Array(repeating: ("channel", { try ChannelAppendClient(port: $0) }), count: 2)
 
-  /// What clients and listeners saw.
+  /// The transactions of all clients and listeners.
   private struct Observations: Sendable {
     var transactions: [AppendHistory.Transaction] = []
     var problems: [String] = []
@@ -103,7 +103,7 @@ import TestSupport
     observations.check(seed: Self.seed)
   }
 
-  /// What was acknowledged stays, and what was not is there completely or not at all.
+  /// Acknowledged transactions stay. Each other transaction is stored completely or not at all.
   @Test(.needs(.hearth)) func oneOrderSurvivesKills() async throws {
     let observations = try await onDedicatedThread {
       let directory = try TemporaryDirectory()
