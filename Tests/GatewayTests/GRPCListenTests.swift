@@ -80,8 +80,8 @@ import WireFormat
     }
   }
 
-  static func documents(_ id: Int64, _ paths: String...) -> [UInt8] {
-    add(id) { target in
+  static func documents(_ id: Int64, token: [UInt8] = [], _ paths: String...) -> [UInt8] {
+    add(id, token: token) { target in
       ProtobufWriter.message(3, to: &target) { documents in
         for path in paths { ProtobufWriter.string(2, root + "/" + path, to: &documents) }
       }

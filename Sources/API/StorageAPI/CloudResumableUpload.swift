@@ -56,8 +56,9 @@ struct CloudResumableUpload: Sendable {
   /// Starts an upload to a bucket and responds with the upload's URL.
   ///
   /// - Parameters:
-  ///   - isSigned: whether a signed URL allows the upload. The signature covers the name but not the metadata, so
-  ///     the metadata must not contain another name.
+  ///   - isSigned: whether a signed URL allows the upload. The signature covers the name and the header, but not the
+  ///     metadata in the body. So the metadata must not contain another name, only their checksums count, and the
+  ///     content type is that of the request.
   ///   - status: the status of the response.
   /// - Throws: ``FilesError`` if the request is malformed or its upload is not allowed.
   func start(
@@ -70,8 +71,12 @@ struct CloudResumableUpload: Sendable {
     guard let name = isSigned ? named : metadata.name ?? named else { throw .invalid("Required parameter: name") }
     let isFirebase = storageRequest.api == .firebase
     var attributes = ObjectAttributes()
-    attributes.contentType = request.text("x-upload-content-type")
-    metadata.apply(to: &attributes, keepsTokens: false)
+    if isSigned {
+      attributes.contentType = request.text("content-type")
+    } else {
+      attributes.contentType = request.text("x-upload-content-type")
+      metadata.apply(to: &attributes, keepsTokens: false)
+    }
     if isFirebase { attributes.metadata.addTokenIfMissing() }
     var draft = ObjectDraft(try ObjectName(checking: bucket, name), attributes)
     draft.conditions = try ObjectConditions(storageRequest.parameters)

@@ -8,7 +8,8 @@ import WireFormat
 
 /// A URL signed with a service key. Its holder may make the one request that it describes, until it expires.
 ///
-/// Implements Google's signing processes, versions 2 and 4, with the service keys of this server.
+/// Implements Google's signing processes, versions 2 and 4, with the service keys of this server. The path and the
+/// parameters are compared as the client sent them, not decoded.
 struct SignedURL {
   /// The longest validity of a URL in version 4.
   private static let secondsMax: Int64 = 7 * 86400
@@ -66,6 +67,22 @@ struct SignedURL {
     Self.isVersion4(parameters) ? try checkVersion4(keys, nowSeconds) : try checkVersion2(keys, nowSeconds)
   }
 
+  /// Returns the value of a parameter of the signature.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the URL does not have the parameter exactly once.
+  private func only(_ name: StaticString) throws(FilesError) -> String {
+    let values = parameters.values(name)
+    guard values.count == 1 else { throw .invalid("A signed URL must have the parameter \(name) exactly once.") }
+    return values[0]
+  }
+
+  /// Parses a number of seconds: decimal digits without a sign and without leading zeros. Returns `nil` for any other
+  /// text.
+  private static func number(_ text: String) -> Int64? {
+    guard let number = Int64(text), number >= 0, String(number).utf8.elementsEqual(text.utf8) else { return nil }
+    return number
+  }
+
   /// The parameters that the server may use. Version 4 signs all of them. Version 2 signs none, so any holder of
   /// the URL may have added some; the client libraries add only those that name the downloaded file and its type,
   /// unsigned.
@@ -78,30 +95,39 @@ struct SignedURL {
   // MARK: - Version 4
 
   private func checkVersion4(_ keys: ServiceKeys, _ nowSeconds: Int64) throws(FilesError) -> ServiceKeySignature {
-    guard parameters.value("X-Goog-Algorithm") == "GOOG4-RSA-SHA256" else {
+    guard try only("X-Goog-Algorithm") == "GOOG4-RSA-SHA256" else {
       throw .invalid("X-Goog-Algorithm of a signed URL must be GOOG4-RSA-SHA256.")
     }
-    let credential = (parameters.value("X-Goog-Credential") ?? "").split(separator: "/", maxSplits: 1)
-    guard credential.count == 2, let date = parameters.value("X-Goog-Date"), let signed = Self.seconds(date),
-      let expires = Int64(parameters.value("X-Goog-Expires") ?? ""), (1...Self.secondsMax).contains(expires)
+    let date = try only("X-Goog-Date")
+    let credential = try only("X-Goog-Credential").split(separator: "/", maxSplits: 1)
+    guard credential.count == 2, let signed = Self.seconds(date), let expires = Self.number(try only("X-Goog-Expires")),
+      (1...Self.secondsMax).contains(expires)
     else {
       throw .invalid("The signed URL's X-Goog-Credential, X-Goog-Date or X-Goog-Expires is missing or malformed.")
     }
     guard signed <= nowSeconds + Self.skewSeconds else { throw .invalid("The signed URL is not valid yet.") }
     guard nowSeconds < signed + expires else { throw Self.expired }
-    let names = (parameters.value("X-Goog-SignedHeaders") ?? "").split(separator: ";").map(String.init)
+    let names = try only("X-Goog-SignedHeaders").split(separator: ";").map(String.init)
     guard names.contains("host") else { throw .invalid("X-Goog-SignedHeaders of a signed URL must name host.") }
-    let heads = names.map { "\($0):\($0 == "host" ? host : value($0) ?? "")\n" }.joined()
-    let query = query.filter { !$0.hasPrefix("X-Goog-Signature=") }.sorted {
-      $0.utf8.lexicographicallyPrecedes($1.utf8)
+    // Google requires it since 2020. Otherwise the holder of the URL could add headers with the signer's rights.
+    if let unsigned = fields.first(where: { $0.name.hasPrefix("x-goog-") && !names.contains($0.name) })?.name {
+      throw .denied("The header \(unsigned) is not among the signed URL's X-Goog-SignedHeaders.")
     }
+    let heads = names.map { "\($0):\($0 == "host" ? host : value($0) ?? "")\n" }.joined()
+    let query = query.filter { !$0.hasPrefix("X-Goog-Signature=") }.map { part in
+      let name = part.prefix { $0 != "=" }
+      return (name: name, value: part.dropFirst(name.utf8.count))
+    }.sorted {
+      if $0.name != $1.name { return $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+      return $0.value.utf8.lexicographicallyPrecedes($1.value.utf8)
+    }.map { "\($0.name)\($0.value)" }
     let request = [
       method, path, query.joined(separator: "&"), heads, names.joined(separator: ";"),
       value("x-goog-content-sha256") ?? "UNSIGNED-PAYLOAD",
     ].joined(separator: "\n")
     let digest = Hexadecimal.text(RandomBytes.sha256(request.utf8))
     let text = "GOOG4-RSA-SHA256\n\(date)\n\(credential[1])\n\(digest)"
-    let signature = Hexadecimal.bytes((parameters.value("X-Goog-Signature") ?? "").lowercased()) ?? []
+    let signature = Hexadecimal.bytes(try only("X-Goog-Signature").lowercased()) ?? []
     return try check(signature, over: text, by: String(credential[0]), keys)
   }
 
@@ -117,22 +143,30 @@ struct SignedURL {
   // MARK: - Version 2
 
   private func checkVersion2(_ keys: ServiceKeys, _ nowSeconds: Int64) throws(FilesError) -> ServiceKeySignature {
-    guard let email = parameters.value("GoogleAccessId"), let expires = Int64(parameters.value("Expires") ?? "") else {
-      throw .invalid("The signed URL lacks GoogleAccessId or Expires, or they are malformed.")
+    let email = try only("GoogleAccessId")
+    let signature = try only("Signature")
+    guard let expires = Self.number(try only("Expires")) else {
+      throw .invalid("Expires of a signed URL must be a number of seconds since 1970.")
     }
     guard nowSeconds < expires else { throw Self.expired }
-    let heads = fields.filter { $0.name.hasPrefix("x-goog-") }.sorted { $0.name < $1.name }
+    let heads = Set(fields.lazy.map(\.name).filter { $0.hasPrefix("x-goog-") }).sorted {
+      $0.utf8.lexicographicallyPrecedes($1.utf8)
+    }
     let text =
       "\(method)\n\(value("content-md5") ?? "")\n\(value("content-type") ?? "")\n\(expires)\n"
-      + heads.map { "\($0.name):\($0.value)\n" }.joined() + path
-    return try check(Base64.decode(parameters.value("Signature") ?? "") ?? [], over: text, by: email, keys)
+      + heads.map { "\($0):\(value($0) ?? "")\n" }.joined() + path
+    return try check(Base64.decode(signature) ?? [], over: text, by: email, keys)
   }
 
   // MARK: - Both
 
   private static let expired = FilesError.invalid("The signed URL has expired.")
 
-  private func value(_ name: String) -> String? { fields.first { $0.name == name }?.value }
+  /// The values of a header, with commas between them, or `nil` if the request does not have it.
+  private func value(_ name: String) -> String? {
+    let values = fields.lazy.filter { $0.name == name }.map(\.value)
+    return values.isEmpty ? nil : values.joined(separator: ",")
+  }
 
   private func check(
     _ signature: [UInt8], over text: String, by email: String, _ keys: ServiceKeys

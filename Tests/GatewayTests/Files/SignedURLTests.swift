@@ -7,65 +7,9 @@ import WireFormat
 
 /// URLs signed with the key of a program, over a socket.
 @Suite struct SignedURLTests {
-  /// A program with a service key of the server.
-  private struct Signer {
-    let email: String
-    let key: RSAKey
-
-    init(_ server: TestServer) throws {
-      let made = try server.call(
-        "POST", "/hearth/v1/keys", #"{"name": "signer", "url": "http://localhost"}"#,
-        headers: [("Authorization", "Bearer owner")])
-      email = try #require(made.json("client_email"), "\(made.text)")
-      let text: String = try #require(made.json("private_key"))
-      key = try #require(RSAKey(privatePEM: text))
-    }
-
-    private func sign(_ text: String) throws -> [UInt8] {
-      try #require(Array(text.utf8).withUnsafeBytes { key.sign($0) })
-    }
-
-    private func encoded(_ text: String) -> String {
-      text.addingPercentEncoding(withAllowedCharacters: .alphanumerics.union(CharacterSet(charactersIn: "-._~"))) ?? ""
-    }
-
-    /// A target of version 4 that was signed at a time.
-    func v4(
-      _ method: String, _ path: String, at moment: Date = Date(), seconds: Int = 600,
-      _ headers: [(String, String)] = [], _ parameters: [(String, String)] = []
-    ) throws -> String {
-      let form = DateFormatter()
-      form.locale = Locale(identifier: "en_US_POSIX")
-      form.timeZone = TimeZone(identifier: "UTC")
-      form.dateFormat = "yyyyMMdd'T'HHmmss'Z'"
-      let date = form.string(from: moment)
-      let scope = "\(date.prefix(8))/auto/storage/goog4_request"
-      let headers = (headers + [("host", "localhost")]).map { ($0.lowercased(), $1) }.sorted { $0.0 < $1.0 }
-      let names = headers.map(\.0).joined(separator: ";")
-      let query =
-        (parameters + [
-          ("X-Goog-Algorithm", "GOOG4-RSA-SHA256"), ("X-Goog-Credential", "\(email)/\(scope)"), ("X-Goog-Date", date),
-          ("X-Goog-Expires", String(seconds)), ("X-Goog-SignedHeaders", names),
-        ]).map { "\(encoded($0))=\(encoded($1))" }.sorted().joined(separator: "&")
-      let request =
-        "\(method)\n\(path)\n\(query)\n" + headers.map { "\($0):\($1)\n" }.joined() + "\n\(names)\nUNSIGNED-PAYLOAD"
-      let digest = RandomBytes.sha256(request.utf8).map { String(format: "%02x", $0) }.joined()
-      let signature = try sign("GOOG4-RSA-SHA256\n\(date)\n\(scope)\n\(digest)")
-      return "\(path)?\(query)&X-Goog-Signature=" + signature.map { String(format: "%02x", $0) }.joined()
-    }
-
-    /// A target of version 2 that is valid until a time.
-    func v2(_ method: String, _ path: String, type: String = "", until moment: Date) throws -> String {
-      let expires = Int(moment.timeIntervalSince1970)
-      let signature = try sign("\(method)\n\n\(type)\n\(expires)\n\(path)")
-      let query = "Expires=\(expires)&GoogleAccessId=\(encoded(email))"
-      return "\(path)?\(query)&Signature=\(encoded(Base64.encode(signature)))"
-    }
-  }
-
   @Test func signedURLAuthorizesItsRequest() throws {
     let server = try TestServer()
-    let signer = try Signer(server)
+    let signer = try URLSigner(server)
     try CloudFilesTests.put(server, "a/ä b", "hello")
     let path = "/bucket/a/%C3%A4%20b"
     let url = try signer.v4("GET", path)
@@ -88,7 +32,7 @@ import WireFormat
     let server = try TestServer()
     let start = ("X-Goog-Resumable", "start")
     let begun = try server.request(
-      "POST", try Signer(server).v4("POST", "/bucket/big", [start]), "", headers: [start])
+      "POST", try URLSigner(server).v4("POST", "/bucket/big", [start]), "", headers: [start])
     #expect(begun.status == 201)
     let location = try #require(begun.header("location"), "\(begun.text)")
     let target = String(location.dropFirst("http://localhost".count))
@@ -100,7 +44,7 @@ import WireFormat
 
   @Test func bodyCannotNameAnotherObject() throws {
     let server = try TestServer()
-    let signer = try Signer(server)
+    let signer = try URLSigner(server)
     try CloudFilesTests.put(server, "private", "hello")
     let start = ("X-Goog-Resumable", "start")
     func begin(_ body: String) throws -> Int {
@@ -125,7 +69,7 @@ import WireFormat
   /// The holder of a URL of version 2 may add parameters to it. The server ignores them.
   @Test func unsignedParametersAreIgnored() throws {
     let server = try TestServer()
-    let signer = try Signer(server)
+    let signer = try URLSigner(server)
     let first: String = try #require(CloudFilesTests.put(server, "a", "hello").json("generation"))
     try CloudFilesTests.put(server, "a", "later")
     let get = try signer.v2("GET", "/bucket/a", until: Date() + 60)
@@ -161,7 +105,7 @@ import WireFormat
   /// The holder of a signed URL counts as a caller at an address, not as an administrator.
   @Test func signedUploadsUseTheQuotaOfTheAddress() throws {
     let server = try TestServer()
-    let signer = try Signer(server)
+    let signer = try URLSigner(server)
     let store = try server.server.files.store()
     for _ in 0..<1000 {
       var record = UploadRecord(name: ObjectName(bucket: "bucket", name: "n"), attributes: ObjectAttributes())
@@ -180,7 +124,7 @@ import WireFormat
 
   @Test func otherRequestsAreRefused() throws {
     let server = try TestServer()
-    let signer = try Signer(server)
+    let signer = try URLSigner(server)
     try CloudFilesTests.put(server, "a", "hello")
     let url = try signer.v4("GET", "/bucket/a")
     let two = try signer.v2("GET", "/bucket/a", until: Date() + 60)

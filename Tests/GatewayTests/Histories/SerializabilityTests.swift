@@ -20,6 +20,7 @@ import TestSupport
     + Array(repeating: ("channel", { try ChannelAppendClient(port: $0) }), count: 2)
 
   /// The observations of clients and listeners.
+  /// The transactions of all clients and listeners.
   private struct Observations: Sendable {
     var transactions: [AppendHistory.Transaction] = []
     var problems: [String] = []
@@ -104,6 +105,7 @@ import TestSupport
   }
 
   /// Acknowledged transactions stay. Every other transaction is stored completely or not at all.
+  /// Acknowledged transactions stay. Each other transaction is stored completely or not at all.
   @Test(.needs(.hearth)) func oneOrderSurvivesKills() async throws {
     let observations = try await onDedicatedThread {
       let directory = try TemporaryDirectory()

@@ -65,8 +65,10 @@ package struct Authenticator: Sendable {
     return try caller(of: request)
   }
 
-  /// Returns the caller of a request that a service key has signed: an administrator.
-  package func caller(signedBy _: ServiceKeySignature) -> Caller { .admin }
+  /// Returns the caller of a request that a service key has signed: an administrator until the key is revoked.
+  package func caller(signedBy signature: ServiceKeySignature) -> Caller {
+    .administrator(revocationCheck: SignatureRevocationCheck(signature: signature))
+  }
 
   /// Returns the caller by the value of the header: an unauthenticated one if it is empty.
   ///

@@ -151,10 +151,10 @@ package final class ServiceKeys: Sendable {
   /// Verifies a signature over `text` by a current key of the service account with an email address. Returns `nil` if
   /// the signature is wrong, or the key is unknown or revoked. Cost: an RSA verification for each key of the account.
   package func verify(_ signature: [UInt8], over text: [UInt8], by email: String) -> ServiceKeySignature? {
-    let isSigned = all.contains { key in
+    let signer = all.first { key in
       key.email.utf8.elementsEqual(email.utf8) && text.withUnsafeBytes { key.key.verifies(signature, over: $0) }
     }
-    return isSigned ? ServiceKeySignature() : nil
+    return signer.map { ServiceKeySignature(keyID: $0.id, keys: self) }
   }
 
   /// Returns the key that signed a token.
@@ -183,7 +183,16 @@ package final class ServiceKeys: Sendable {
 
 /// Proof that a current service key signed a text. Only ``ServiceKeys/verify(_:over:by:)`` makes it.
 package struct ServiceKeySignature: Sendable {
-  fileprivate init() {}
+  private let keyID: String
+  private let keys: ServiceKeys
+
+  fileprivate init(keyID: String, keys: ServiceKeys) {
+    self.keyID = keyID
+    self.keys = keys
+  }
+
+  /// Whether the key was revoked since. Cost: one lock.
+  package var isRevoked: Bool { keys.key(keyID) == nil }
 }
 
 extension ServiceKey {

@@ -38,7 +38,8 @@ extension StorageService {
   ///
   /// The result throws ``FilesError/wrongOffset(expected:given:)`` if the part begins elsewhere than the received bytes
   /// end; ``FilesError/uploadOver`` if the upload has ended, see ``repeatUpload(_:as:)``; ``FilesError/denied(_:)`` if
-  /// the rules deny the upload or the account that began it was disabled, deleted or signed out meanwhile.
+  /// the rules deny the upload, the account that began it was disabled, deleted or signed out meanwhile, or the key of
+  /// the program that began it was revoked. A restart of the server forgets who began it.
   /// - Throws: ``FilesError`` if the store cannot be opened.
   package func appendUpload(_ part: UploadPart, as caller: Caller) throws(FilesError) -> Upload {
     let (files, initiator) = try files(as: caller).asInitiator(ofUpload: part.id)
@@ -115,7 +116,7 @@ private struct PartReception: UploadSteps {
   }
 
   /// Throws ``FilesError/denied(_:)`` if the account that began the upload, perhaps days ago, was disabled, deleted or
-  /// signed out meanwhile. The age of its token does not matter, because the later requests carry no credentials.
+  /// signed out meanwhile, or its key was revoked. The age of its token does not matter, because the later requests carry no credentials.
   private func requireNotRevoked() throws(FilesError) {
     guard let reason = initiator?.revocationReason else { return }
     throw .denied("The user who started the upload may not continue it: \(reason).")
