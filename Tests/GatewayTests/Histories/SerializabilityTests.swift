@@ -19,7 +19,6 @@ import TestSupport
     + Array(repeating: ("gRPC", { try GRPCAppendClient(port: $0) }), count: 3)
     + Array(repeating: ("channel", { try ChannelAppendClient(port: $0) }), count: 2)
 
-  /// The observations of clients and listeners.
   /// The transactions of all clients and listeners.
   private struct Observations: Sendable {
     var transactions: [AppendHistory.Transaction] = []
@@ -104,7 +103,6 @@ import TestSupport
     observations.check(seed: Self.seed)
   }
 
-  /// Acknowledged transactions stay. Every other transaction is stored completely or not at all.
   /// Acknowledged transactions stay. Each other transaction is stored completely or not at all.
   @Test(.needs(.hearth)) func oneOrderSurvivesKills() async throws {
     let observations = try await onDedicatedThread {
