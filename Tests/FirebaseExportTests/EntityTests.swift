@@ -47,7 +47,7 @@ import WireFormat
     ),
     (
       "r", .reference("projects/demo-x/databases/(default)/documents/users/ann"),
-      "7a261a017220002a1e636a0a6465767e64656d6f2d78737a0575736572738a0103616e6e7464"
+      "7a241a017220002a1d636a0a6465767e64656d6f2d78737a0575736572738a0103616e6e7464"
     ),
     ("a", .array([.integer(1), .string("x")]), "7a091a016120012a0208017a0a1a016120012a031a0178"),
     ("e", .array([]), "720908181a016520002a00"),

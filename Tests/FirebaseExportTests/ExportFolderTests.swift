@@ -3,6 +3,7 @@ import FixtureTree
 import Foundation
 import Testing
 import TestSupport
+import WireFormat
 
 @testable import FirebaseExport
 
@@ -24,7 +25,7 @@ import TestSupport
     var writer = try DocumentsWriter(path, name: name, database: database, started: Timestamp(uncheckedMicroseconds: 1))
     for number in 0..<count {
       let key = try #require(DocumentKey(try ResourcePath("c/d\(number)")))
-      try writer.write(key, EncodedFields(["n": .integer(Int64(number))]))
+      try writer.write(key, EncodedFields(MapValue([("n", .integer(Int64(number)))])))
     }
     try writer.finish(at: Timestamp(uncheckedMicroseconds: 2))
     return "\(path)/\(name)/\(name).overall_export_metadata"

@@ -1,3 +1,4 @@
+package import DocumentModel
 import Foundation
 
 /// Files that tests write and inspect.
@@ -9,4 +10,8 @@ enum TestFile {
     try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
     try Data(bytes).write(to: url)
   }
+}
+
+extension MapValue: ExpressibleByDictionaryLiteral {
+  package init(dictionaryLiteral elements: (String, Value)...) { self.init(elements) }
 }
