@@ -155,6 +155,10 @@ package final class FirestoreService: Sendable {
     return database
   }
 
+  /// Returns a database. In emulator mode, creates it if it does not exist.
+  /// - Throws: `NOT_FOUND` if the database is not served, ``StorageError`` if it cannot be opened.
+  func database(_ id: DatabaseID, as _: Administrator) throws -> DocumentDatabase { try database(id) }
+
   /// Returns the databases that are open now, sorted by name.
   func openDatabases(as _: Administrator) -> [DocumentDatabase] { databases.openDatabases }
 

@@ -18,10 +18,10 @@ extension FirestoreService {
     guard DocumentsWriter.isName(name) else {
       throw Status(.invalidArgument, "export_name must be the name of a folder, without slashes")
     }
-    let database = try database(id, as: administrator)
+    let database = try existingDatabase(id, as: administrator)
     try Self.reported {
       var writer = try DocumentsWriter(folder, name: name, database: id, started: now)
-      _ = try ExportDocuments(database.store, database: id).forEach { try writer.write($0, $1) }
+      if let database { _ = try ExportDocuments(database.store, database: id).forEach { try writer.write($0, $1) } }
       try writer.finish(at: now)
     }
   }
