@@ -60,11 +60,24 @@ struct SignedURL {
 
   /// Verifies that a current key signed the request and that the signature is still valid.
   ///
-  /// - Throws: ``FilesError/denied(_:)`` if no key signed the request; ``FilesError/invalid(_:)`` if the signature
-  ///   is malformed, expired or not valid yet.
-  func check(_ keys: ServiceKeys, nowSeconds: Int64) throws(FilesError) -> ServiceKeySignature {
-    Self.isVersion4(parameters) ? try checkVersion4(keys, nowSeconds) : try checkVersion2(keys, nowSeconds)
+  /// - Parameter acceptsUnknownSigners: whether a URL is valid too if its signer is a service account without a key of
+  ///   this server, as in the official emulator. Then the result is `nil`, because no signature was verified.
+  /// - Throws: ``FilesError/denied(_:)`` if no key signed the request, or the URL is not valid yet;
+  ///   ``FilesError/invalid(_:)`` if the signature is malformed or expired.
+  func check(
+    _ keys: ServiceKeys, nowSeconds: Int64, acceptsUnknownSigners: Bool
+  ) throws(FilesError) -> ServiceKeySignature? {
+    let (email, text, signature) =
+      Self.isVersion4(parameters) ? try signedVersion4(nowSeconds) : try signedVersion2(nowSeconds)
+    if let proof = keys.verify(signature, over: Array(text.utf8), by: email) { return proof }
+    guard acceptsUnknownSigners, !keys.hasKey(of: email) else {
+      throw .denied("The signature does not match this request, or its key is unknown or revoked.")
+    }
+    return nil
   }
+
+  /// The email address of the signer, the text that it signed, and the signature.
+  private typealias Signed = (email: String, text: String, signature: [UInt8])
 
   /// The parameters that the server may use. Version 4 signs all of them. Version 2 signs none, so any holder of
   /// the URL may have added some; the client libraries add only those that name the downloaded file and its type,
@@ -77,7 +90,7 @@ struct SignedURL {
 
   // MARK: - Version 4
 
-  private func checkVersion4(_ keys: ServiceKeys, _ nowSeconds: Int64) throws(FilesError) -> ServiceKeySignature {
+  private func signedVersion4(_ nowSeconds: Int64) throws(FilesError) -> Signed {
     guard parameters.value("X-Goog-Algorithm") == "GOOG4-RSA-SHA256" else {
       throw .invalid("X-Goog-Algorithm of a signed URL must be GOOG4-RSA-SHA256.")
     }
@@ -87,7 +100,7 @@ struct SignedURL {
     else {
       throw .invalid("The signed URL's X-Goog-Credential, X-Goog-Date or X-Goog-Expires is missing or malformed.")
     }
-    guard signed <= nowSeconds + Self.skewSeconds else { throw .invalid("The signed URL is not valid yet.") }
+    guard signed <= nowSeconds + Self.skewSeconds else { throw .denied("The signed URL is not valid yet.") }
     guard nowSeconds < signed + expires else { throw Self.expired }
     let names = (parameters.value("X-Goog-SignedHeaders") ?? "").split(separator: ";").map(String.init)
     guard names.contains("host") else { throw .invalid("X-Goog-SignedHeaders of a signed URL must name host.") }
@@ -102,7 +115,7 @@ struct SignedURL {
     let digest = Hexadecimal.text(RandomBytes.sha256(request.utf8))
     let text = "GOOG4-RSA-SHA256\n\(date)\n\(credential[1])\n\(digest)"
     let signature = Hexadecimal.bytes((parameters.value("X-Goog-Signature") ?? "").lowercased()) ?? []
-    return try check(signature, over: text, by: String(credential[0]), keys)
+    return (String(credential[0]), text, signature)
   }
 
   /// Parses a time such as `20261121T130500Z`. Returns seconds since 1970, or `nil` if it is malformed.
@@ -116,7 +129,7 @@ struct SignedURL {
 
   // MARK: - Version 2
 
-  private func checkVersion2(_ keys: ServiceKeys, _ nowSeconds: Int64) throws(FilesError) -> ServiceKeySignature {
+  private func signedVersion2(_ nowSeconds: Int64) throws(FilesError) -> Signed {
     guard let email = parameters.value("GoogleAccessId"), let expires = Int64(parameters.value("Expires") ?? "") else {
       throw .invalid("The signed URL lacks GoogleAccessId or Expires, or they are malformed.")
     }
@@ -125,7 +138,7 @@ struct SignedURL {
     let text =
       "\(method)\n\(value("content-md5") ?? "")\n\(value("content-type") ?? "")\n\(expires)\n"
       + heads.map { "\($0.name):\($0.value)\n" }.joined() + path
-    return try check(Base64.decode(parameters.value("Signature") ?? "") ?? [], over: text, by: email, keys)
+    return (email, text, Base64.decode(parameters.value("Signature") ?? "") ?? [])
   }
 
   // MARK: - Both
@@ -133,13 +146,4 @@ struct SignedURL {
   private static let expired = FilesError.invalid("The signed URL has expired.")
 
   private func value(_ name: String) -> String? { fields.first { $0.name == name }?.value }
-
-  private func check(
-    _ signature: [UInt8], over text: String, by email: String, _ keys: ServiceKeys
-  ) throws(FilesError) -> ServiceKeySignature {
-    guard let proof = keys.verify(signature, over: Array(text.utf8), by: email) else {
-      throw .denied("The signature does not match this request, or its key is unknown or revoked.")
-    }
-    return proof
-  }
 }
