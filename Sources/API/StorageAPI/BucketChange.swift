@@ -13,6 +13,8 @@ struct BucketChange: Sendable {
   private var clearsLabels = false
   private var settings: [(name: String, value: String?)] = []
 
+  private static let autoclass = "autoclass"
+
   /// Reads a JSON object. An empty body is valid and mentions nothing.
   ///
   /// - Throws: ``FilesError/invalid(_:)`` if the body is not a JSON object, or asks for a feature that this server
@@ -62,13 +64,19 @@ struct BucketChange: Sendable {
   }
 
   /// Applies the JSON to a bucket. Members that the JSON does not mention keep their values.
-  func apply(to bucket: inout Bucket) {
+  ///
+  /// - Parameter now: in microseconds since 1970.
+  func apply(to bucket: inout Bucket, now: Int64) {
     if let storageClass { bucket.storageClass = storageClass }
     if let location { bucket.location = location.uppercased() }
     if let keepsVersions { bucket.keepsVersions = keepsVersions }
     if clearsLabels { bucket.labels = CustomMetadata() }
     for (name, value) in labels { bucket.labels[name] = value }
-    for (name, value) in settings { bucket.settings[name] = value }
+    for (name, value) in settings {
+      let isAutoclass = name == Self.autoclass
+      bucket.settings[name] =
+        isAutoclass ? value.map { Autoclass.changed(bucket.settings[name], by: $0, now: now) } : value
+    }
   }
 
   /// Removes the metadata that a `PUT` must repeat to keep: versioning, labels and settings.

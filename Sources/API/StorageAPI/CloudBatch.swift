@@ -70,6 +70,7 @@ final class CloudBatch {
         throw FilesError.invalid("A batch cannot transfer content. Send this request on its own.")
       }
       made.parameters = parameters
+      made.fields = try FieldSelection(parameters)
       let path = CloudPath(request, match)
       made.respond(request) { request in
         try CloudOperation.all[number].run(CloudStorageHandler(made), path, request)

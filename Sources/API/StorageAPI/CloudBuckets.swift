@@ -30,9 +30,10 @@ struct CloudBuckets: Sendable {
     let change = try BucketChange(request.body)
     let replaces = request.method == .put
     storageRequest.work { () throws(FilesError) in
-      try service.patchBucket(name, conditions: conditions, as: caller) { bucket in
+      let now = try service.now()
+      return try service.patchBucket(name, conditions: conditions, as: caller) { bucket in
         if replaces { BucketChange.clear(&bucket) }
-        change.apply(to: &bucket)
+        change.apply(to: &bucket, now: now)
       }
     } then: {
       send($0)
@@ -60,7 +61,8 @@ struct CloudBuckets: Sendable {
       throw .invalid("This server does not support objectRetention for buckets. Remove the parameter.")
     }
     storageRequest.work { () throws(FilesError) in
-      try service.insertBucket(name, as: caller) { change.apply(to: &$0) }
+      let now = try service.now()
+      return try service.insertBucket(name, as: caller) { change.apply(to: &$0, now: now) }
     } then: {
       send($0)
     }
@@ -87,6 +89,6 @@ struct CloudBuckets: Sendable {
   private func send(_ bucket: Bucket) {
     var json = JSONWriter(.compact)
     json.append(bucket, origin: storageRequest.origin)
-    storageRequest.sendBody(json.finish(), type: "application/json; charset=UTF-8", status: 200, { _ in })
+    storageRequest.sendJSON(json.finish(), .compact)
   }
 }

@@ -16,12 +16,19 @@ struct CloudResumableUpload: Sendable {
   private var service: StorageService { storageRequest.service }
   private var caller: Caller { storageRequest.caller }
 
-  /// The header `Content-Range: bytes a-b/total`. Either side may be `*`.
+  /// The header `Content-Range: bytes a-b/total`. Either side of the slash may be `*`.
+  ///
+  /// Node's client sends everything from `a` on in one request, with `bytes a-*/total`, and with `bytes a-*/*` if it does
+  /// not know the total. Then the end of the body is the end of the content.
   struct ContentRange: Sendable {
     /// The position of the first byte, or `nil` if the request has no bytes.
     var start: Int?
-    var count = 0
+    /// The number of bytes, or `nil` if the header does not limit them.
+    var count: Int? = 0
     var total: Int?
+
+    /// The length of the whole content, as the header declares it.
+    var declaredTotal: UploadPart.Total { total.map { .bytes($0) } ?? (count == nil ? .here : .unknown) }
 
     init(_ header: String) throws(FilesError) {
       let parts = header.drop { $0 != " " }.dropFirst().split(separator: "/")
@@ -31,10 +38,19 @@ struct CloudResumableUpload: Sendable {
         total = number
       }
       if parts[0] != "*" {
-        let ends = parts[0].split(separator: "-").map { Int($0) }
-        guard ends.count == 2, let first = ends[0], let last = ends[1], first >= 0, last >= first, last < total ?? .max
-        else { throw .invalid("Malformed Content-Range: \(header)") }
+        let ends = parts[0].split(separator: "-", maxSplits: 1)
+        guard ends.count == 2, let first = Int(ends[0]), first >= 0, first <= total ?? .max else {
+          throw .invalid("Malformed Content-Range: \(header)")
+        }
         start = first
+        if ends[1] == "*" {
+          count = total.map { $0 - first }
+          return
+        }
+        // An empty part ends before its beginning: Node's client sends `bytes 0--1/0` for an empty file.
+        guard let last = Int(ends[1]), last >= first - 1, last < total ?? .max else {
+          throw .invalid("Malformed Content-Range: \(header)")
+        }
         count = last - first + 1
       }
     }
@@ -103,8 +119,12 @@ struct CloudResumableUpload: Sendable {
   func openBody(_ request: borrowing HTTPRequest) throws(FilesError) -> UploadBody {
     let id = try id()
     let range = try request.text("content-range").map { (text) throws(FilesError) in try ContentRange(text) }
-    let total: UploadPart.Total = range == nil ? .here : range?.total.map { .bytes($0) } ?? .unknown
-    var part = UploadPart(of: id, start: range == nil ? 0 : range?.start, count: range?.count, total: total)
+    var part =
+      if let range {
+        UploadPart(of: id, start: range.start, count: range.count, total: range.declaredTotal)
+      } else {
+        UploadPart(of: id, start: 0, total: .here)
+      }
     part.declared = try DeclaredChecksums(request, isContent: false)
     return UploadBody(storageRequest.responder.exchange, try service.appendUpload(part, as: caller)) { result in
       switch result {

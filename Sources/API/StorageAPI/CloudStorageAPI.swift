@@ -134,9 +134,11 @@ package final class CloudStorageAPI: API {
 
   /// Reads the parts that all requests have in common.
   ///
-  /// - Throws: ``FilesError/invalid(_:)`` if the query is malformed.
+  /// - Throws: ``FilesError/invalid(_:)`` if the query or its field selection is malformed.
   private func storageRequest(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws -> StorageRequest {
     let parameters = try StorageContext.parameters(of: request)
-    return context.storageRequest(.cloud, parameters, request, call)
+    var made = context.storageRequest(.cloud, parameters, request, call)
+    made.fields = try FieldSelection(parameters)
+    return made
   }
 }

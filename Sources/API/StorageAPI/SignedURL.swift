@@ -61,11 +61,24 @@ struct SignedURL {
 
   /// Verifies that a current key signed the request and that the signature is still valid.
   ///
-  /// - Throws: ``FilesError/denied(_:)`` if no key signed the request; ``FilesError/invalid(_:)`` if the signature
-  ///   is malformed, expired or not valid yet.
-  func check(_ keys: ServiceKeys, nowSeconds: Int64) throws(FilesError) -> ServiceKeySignature {
-    Self.isVersion4(parameters) ? try checkVersion4(keys, nowSeconds) : try checkVersion2(keys, nowSeconds)
+  /// - Parameter acceptsUnknownSigners: whether a URL is valid too if its signer is a service account without a key of
+  ///   this server, as in the official emulator. Then the result is `nil`, because no signature was verified.
+  /// - Throws: ``FilesError/denied(_:)`` if no key signed the request, or the URL is not valid yet;
+  ///   ``FilesError/invalid(_:)`` if the signature is malformed or expired.
+  func check(
+    _ keys: ServiceKeys, nowSeconds: Int64, acceptsUnknownSigners: Bool
+  ) throws(FilesError) -> ServiceKeySignature? {
+    let (email, text, signature) =
+      Self.isVersion4(parameters) ? try signedVersion4(nowSeconds) : try signedVersion2(nowSeconds)
+    if let proof = keys.verify(signature, over: Array(text.utf8), by: email) { return proof }
+    guard acceptsUnknownSigners, !keys.hasKey(of: email) else {
+      throw .denied("The signature does not match this request, or its key is unknown or revoked.")
+    }
+    return nil
   }
+
+  /// The email address of the signer, the text that it signed, and the signature.
+  private typealias Signed = (email: String, text: String, signature: [UInt8])
 
   /// Returns the value of a parameter of the signature.
   ///
@@ -94,7 +107,7 @@ struct SignedURL {
 
   // MARK: - Version 4
 
-  private func checkVersion4(_ keys: ServiceKeys, _ nowSeconds: Int64) throws(FilesError) -> ServiceKeySignature {
+  private func signedVersion4(_ nowSeconds: Int64) throws(FilesError) -> Signed {
     guard try only("X-Goog-Algorithm") == "GOOG4-RSA-SHA256" else {
       throw .invalid("X-Goog-Algorithm of a signed URL must be GOOG4-RSA-SHA256.")
     }
@@ -105,7 +118,7 @@ struct SignedURL {
     else {
       throw .invalid("The signed URL's X-Goog-Credential, X-Goog-Date or X-Goog-Expires is missing or malformed.")
     }
-    guard signed <= nowSeconds + Self.skewSeconds else { throw .invalid("The signed URL is not valid yet.") }
+    guard signed <= nowSeconds + Self.skewSeconds else { throw .denied("The signed URL is not valid yet.") }
     guard nowSeconds < signed + expires else { throw Self.expired }
     let names = try only("X-Goog-SignedHeaders").split(separator: ";").map(String.init)
     guard names.contains("host") else { throw .invalid("X-Goog-SignedHeaders of a signed URL must name host.") }
@@ -128,7 +141,7 @@ struct SignedURL {
     let digest = Hexadecimal.text(RandomBytes.sha256(request.utf8))
     let text = "GOOG4-RSA-SHA256\n\(date)\n\(credential[1])\n\(digest)"
     let signature = Hexadecimal.bytes(try only("X-Goog-Signature").lowercased()) ?? []
-    return try check(signature, over: text, by: String(credential[0]), keys)
+    return (String(credential[0]), text, signature)
   }
 
   /// Parses a time such as `20261121T130500Z`. Returns seconds since 1970, or `nil` if it is malformed.
@@ -142,7 +155,7 @@ struct SignedURL {
 
   // MARK: - Version 2
 
-  private func checkVersion2(_ keys: ServiceKeys, _ nowSeconds: Int64) throws(FilesError) -> ServiceKeySignature {
+  private func signedVersion2(_ nowSeconds: Int64) throws(FilesError) -> Signed {
     let email = try only("GoogleAccessId")
     let signature = try only("Signature")
     guard let expires = Self.number(try only("Expires")) else {
@@ -155,7 +168,7 @@ struct SignedURL {
     let text =
       "\(method)\n\(value("content-md5") ?? "")\n\(value("content-type") ?? "")\n\(expires)\n"
       + heads.map { "\($0):\(value($0) ?? "")\n" }.joined() + path
-    return try check(Base64.decode(signature) ?? [], over: text, by: email, keys)
+    return (email, text, Base64.decode(signature) ?? [])
   }
 
   // MARK: - Both
@@ -166,14 +179,5 @@ struct SignedURL {
   private func value(_ name: String) -> String? {
     let values = fields.lazy.filter { $0.name == name }.map(\.value)
     return values.isEmpty ? nil : values.joined(separator: ",")
-  }
-
-  private func check(
-    _ signature: [UInt8], over text: String, by email: String, _ keys: ServiceKeys
-  ) throws(FilesError) -> ServiceKeySignature {
-    guard let proof = keys.verify(signature, over: Array(text.utf8), by: email) else {
-      throw .denied("The signature does not match this request, or its key is unknown or revoked.")
-    }
-    return proof
   }
 }

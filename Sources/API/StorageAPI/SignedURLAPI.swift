@@ -5,8 +5,8 @@ import FileService
 package import GatewayCore
 package import Transport
 
-/// Requests with signed URLs, `/BUCKET/NAME?…`, which upload, download and delete one object (see ``SignedURL``). They
-/// have their signer's rights, those of an administrator.
+/// Requests with signed URLs: `/BUCKET/NAME?…` uploads, downloads and deletes one object, and `/BUCKET?…` lists the
+/// objects of a bucket (see ``SignedURL``). They have their signer's rights, those of an administrator.
 package final class SignedURLAPI: API {
   package let authenticator: Authenticator
   private let context: StorageContext
@@ -21,6 +21,13 @@ package final class SignedURLAPI: API {
   /// Requests of any path whose query has a signature.
   package static var routes: [Route<SignedURLAPI>] {
     [
+      Route(.get, ["/{bucket}", "/{bucket}/"], kind: .files, access: .caller, when: { isSigned($0) }) {
+        api, request, call in
+        let made = try api.storageRequest(request, call)
+        made.respond(request) { request in
+          try ObjectListXML(call.text(0, of: request), made.parameters).respond(made)
+        }
+      },
       row([.get, .head]) { try download($0, $1, $2) },
       row(.delete) { made, name, _ in try delete(made, name) },
       .streamed(.put, path, kind: .upload, access: .caller, when: { isSigned($0) }) { api, request, call in
@@ -101,14 +108,16 @@ package final class SignedURLAPI: API {
       to: name.bucket, named: name.name, isSigned: true, conditions, request)
   }
 
-  /// Verifies the signature.
+  /// Verifies the signature. An emulator also accepts the URLs of service accounts that it does not know: it accepts
+  /// requests without credentials anyway, and test suites sign with keys of their own.
   ///
   /// - Throws: ``FilesError`` if the query is malformed, no current key signed the request, the signature is not valid
-  ///   now, or the store cannot be opened.
+  ///   now, or the store cannot be opened; `UNAUTHENTICATED` if the request also has other, invalid credentials.
   package func authenticate(_ request: borrowing HTTPRequest, _ access: RouteAccess) throws -> Caller {
     let parameters = try StorageContext.parameters(of: request)
     let signature = try signedURL(request, parameters).check(
-      keys, nowSeconds: context.service.now() / 1_000_000)
+      keys, nowSeconds: context.service.now() / 1_000_000, acceptsUnknownSigners: authenticator.isForEmulator)
+    guard let signature else { return try authenticator.serviceAccount(of: request) }
     return authenticator.caller(signedBy: signature)
   }
 

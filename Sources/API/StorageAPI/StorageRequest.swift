@@ -14,6 +14,8 @@ struct StorageRequest: Sendable {
 
   let api: API
   var parameters: QueryParameters
+  /// The members of the response that the client requests, or `nil` for all. Only Cloud Storage's API has it.
+  var fields: FieldSelection?
   let responder: Responder
   let caller: Caller
   /// `http://host:port`, as the client reaches the server.
@@ -59,7 +61,7 @@ struct StorageRequest: Sendable {
     case .firebase: json.appendFirebaseObject(object)
     case .cloud: json.appendCloudObject(object, origin: origin, outcome)
     }
-    sendBody(json.finish(), type: "application/json; charset=UTF-8", status: 200) { writer in
+    sendJSON(json.finish(), .compact) { writer in
       if api == .cloud { writer.add("ETag", object.etag) }
       headers(&writer)
     }
@@ -67,11 +69,18 @@ struct StorageRequest: Sendable {
 
   /// Responds with a JSON object.
   func send(_ write: (inout JSONWriter) -> Void) {
-    var json = JSONWriter(parameters.wantsPrettyPrint && api == .cloud ? .pretty : .compact)
+    let style = parameters.wantsPrettyPrint && api == .cloud ? JSONWriter.Style.pretty : .compact
+    var json = JSONWriter(style)
     json.beginObject()
     write(&json)
     json.endObject()
-    sendBody(json.finish(), type: "application/json; charset=UTF-8", status: 200, { _ in })
+    sendJSON(json.finish(), style)
+  }
+
+  /// Responds with the requested members of a JSON text.
+  func sendJSON(_ json: [UInt8], _ style: JSONWriter.Style, _ headers: (inout HeaderWriter) -> Void = { _ in }) {
+    sendBody(
+      fields?.apply(to: json, style) ?? json, type: "application/json; charset=UTF-8", status: 200, headers)
   }
 
   /// Responds without a body.

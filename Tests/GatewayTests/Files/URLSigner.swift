@@ -13,10 +13,16 @@ struct URLSigner {
     self.key = key
   }
 
+  /// A program with a key of its own, which no server knows.
+  init(strangerNamed email: String) throws {
+    self.init(email: email, key: try #require(RSAKey.make()))
+  }
+
   init(_ server: TestServer, name: String = "signer") throws {
+    let admin = server.server.accounts.serviceKeys.localAccessToken()
     let made = try server.call(
       "POST", "/hearth/v1/keys", #"{"name": "\#(name)", "url": "http://localhost"}"#,
-      headers: [("Authorization", "Bearer owner")])
+      headers: [("Authorization", "Bearer \(admin)")])
     email = try #require(made.json("client_email"), "\(made.text)")
     let text: String = try #require(made.json("private_key"))
     key = try #require(RSAKey(privatePEM: text))

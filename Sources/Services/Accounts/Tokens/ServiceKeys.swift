@@ -157,6 +157,9 @@ package final class ServiceKeys: Sendable {
     return signer.map { ServiceKeySignature(keyID: $0.id, keys: self) }
   }
 
+  /// Whether the service account with an email address has a current key.
+  package func hasKey(of email: String) -> Bool { all.contains { $0.email.utf8.elementsEqual(email.utf8) } }
+
   /// Returns the key that signed a token.
   /// - Throws: ``TokenError/unsigned``, ``TokenError/unknownKey`` or ``TokenError/badSignature`` if none did.
   func verify(_ token: JSONWebToken) throws(TokenError) -> ServiceKey {
