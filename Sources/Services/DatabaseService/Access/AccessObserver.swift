@@ -63,16 +63,15 @@ extension RulesEvaluation {
     return found
   }
 
-  /// Reports a decision about a read to the observer, if one exists. Cost without one: one load.
-  @inline(__always)
+  /// Reports a decision about a read to the observer, if one exists. Callers check
+  /// ``RulesEvaluationPool/isObserved`` first, so that unobserved decisions make no request.
+  @inline(never)
   func note(
-    _ decision: Decision, by authorizer: Authorizer, in database: DocumentDatabase,
-    _ request: @autoclosure () -> AccessRecord.Request
+    _ decision: Decision, by authorizer: Authorizer, in database: DocumentDatabase, _ request: AccessRecord.Request
   ) {
-    guard let observer = authorizer.evaluations.observer else { return }
-    observer.note(
+    authorizer.evaluations.observer?.note(
       AccessRecord(
         database: database.id, ruleset: authorizer.ruleset.ruleset, auth: authorizer.auth, time: database.now,
-        request: request(), lookups: observedLookups(), isAllowed: decision.isAllowed))
+        request: request, lookups: observedLookups(), isAllowed: decision.isAllowed))
   }
 }

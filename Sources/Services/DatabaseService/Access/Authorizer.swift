@@ -32,8 +32,9 @@ extension RulesEvaluation {
       request.isInTransaction = isInTransaction
       return self.decision(on: request, by: authorizer)
     }
-    note(
-      decision, by: authorizer, in: database, .get(key, fields.map { EncodedFields(canonical: Array($0)) }))
+    if authorizer.evaluations.isObserved {
+      note(decision, by: authorizer, in: database, .get(key, fields.map { EncodedFields(canonical: Array($0)) }))
+    }
     guard !decision.isAllowed else { return decision }
     var request = RulesRequest(
       .get, key.path, database: database.id.database, auth: authorizer.auth, time: database.now)
@@ -56,7 +57,7 @@ extension RulesEvaluation {
     request.edition = database.edition
     request.isInTransaction = isInTransaction
     let decision = decision(on: request, by: authorizer)
-    note(decision, by: authorizer, in: database, .list(query))
+    if authorizer.evaluations.isObserved { note(decision, by: authorizer, in: database, .list(query)) }
     guard !decision.isAllowed else { return decision }
     throw Status(.permissionDenied, denialText(of: request, by: authorizer))
   }

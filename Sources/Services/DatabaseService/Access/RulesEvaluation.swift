@@ -41,12 +41,15 @@ final class RulesEvaluationPool: Sendable {
   let counters = ServiceCounters()
   /// The observer of decisions, or `nil` if decisions are not recorded.
   let observer: (any AccessObserver)?
+  /// Whether an observer exists. Cost: one load, without a retain.
+  let isObserved: Bool
   private let idle: Mutex<[RulesEvaluation]>
   /// More than this would mean more concurrent requests, each on its own thread.
   private static var idleMax: Int { 16 }
 
   init(observer: (any AccessObserver)? = nil) {
     self.observer = observer
+    isObserved = observer != nil
     var room: [RulesEvaluation] = []
     room.reserveCapacity(Self.idleMax)
     idle = Mutex(room)
