@@ -1,3 +1,4 @@
+import HearthServer
 import Accounts
 import Foundation
 import Testing
