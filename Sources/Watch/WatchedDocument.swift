@@ -26,7 +26,7 @@ package final class WatchedDocument: Sendable {
   private let countedBytes: Atomic<Int>
   private let encodings = Mutex<[[UInt8]?]>(Array(repeating: nil, count: Encoding.allCases.count))
 
-  /// A document that an event delivers; its bytes are counted until it is released.
+  /// Creates a document from its fields, which are counted in ``memory``.
   package init(_ key: DocumentKey, _ fields: EncodedFields, createVersion: Int64, updateVersion: Int64) {
     self.key = key
     self.fields = fields
