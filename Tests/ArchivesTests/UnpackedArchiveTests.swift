@@ -5,7 +5,7 @@ import TestSupport
 
 @testable import Archives
 
-/// Archives: what is unpacked, and what is refused.
+/// Unpacking of archives, and archives that are refused.
 @Suite struct UnpackedArchiveTests {
   private let directory: TemporaryDirectory
 

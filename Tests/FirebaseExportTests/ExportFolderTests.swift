@@ -7,7 +7,7 @@ import WireFormat
 
 @testable import FirebaseExport
 
-/// The folders of exports: what is found where, and what is refused.
+/// The search for exports in folders, and exports that are refused.
 @Suite struct ExportFolderTests {
   private let directory: TemporaryDirectory
   private let database: DatabaseID

@@ -150,9 +150,8 @@ package struct ExportFolder: Sendable {
     return export
   }
 
-  private static func text(_ name: StaticString, of value: JSONTree, _ path: String) throws(FixtureTreeError) -> String
-  {
-    guard let text = value[name]?.text else {
+  private static func text(_ name: String, of value: JSONTree, _ path: String) throws(FixtureTreeError) -> String {
+    guard let text = value.member(name)?.text else {
       throw FixtureTreeError(file: path, line: value.line, column: value.column, message: "the part lacks \"\(name)\"")
     }
     return text

@@ -35,7 +35,8 @@ final class RecordLogReader {
 
   /// Passes the next record to `body`, and returns its result, or `nil` at the end of the file. The bytes are valid
   /// during the call.
-  /// - Throws: ``FixtureTreeError`` with the record and its offset if a chunk is damaged or missing, or if `body` throws.
+  /// - Throws: ``FixtureTreeError`` with the record and its offset if a chunk is damaged or missing, or if `body`
+  ///   throws.
   func next<R>(
     _ body: (UnsafeRawBufferPointer) throws(RecordError) -> R
   ) throws(FixtureTreeError) -> R? {

@@ -6,15 +6,15 @@ import WireFormat
 
 /// Writes and reads Firebase exports on the server's disk, with the requests of the official emulator.
 ///
-/// - `POST /emulator/v1/projects/{p}:export` with `{"database": …, "export_directory": …, "export_name": …}` writes the
-///   documents to the folder `export_name` of an existing folder.
+/// - `POST /emulator/v1/projects/{p}:export` with `{"database": …, "export_directory": …, "export_name": …}` writes
+///   the documents to the folder `export_name` of an existing folder.
 /// - `POST /emulator/v1/projects/{p}:import` with `{"database": …, "export_directory": …}` adds the documents of an
 ///   export. Despite its name, `export_directory` is the path of the file `….overall_export_metadata`; Hearth also
 ///   accepts the folder.
 ///
 /// The response is `{}`. Source: requests to the official emulator of June 2025. The caller chooses paths of the
-/// server's machine, so only callers on that machine are served. Unlike the official emulator, Hearth accepts no path in
-/// `export_name`.
+/// server's machine, so only callers on that machine are served. Unlike the official emulator, Hearth accepts no path
+/// in `export_name`.
 struct ExportHandler: Sendable {
   let service: FirestoreService
 
@@ -55,7 +55,13 @@ struct ExportHandler: Sendable {
   }
 
   private static func database(_ fields: [String: String]) throws -> DatabaseID {
-    try ResourceName.database(Array((fields["database"] ?? "").utf8))
+    do throws(ModelError) {
+      return try ResourceName.database(Array((fields["database"] ?? "").utf8))
+    } catch {
+      // The official emulator has a word of its own for this kind of name.
+      let (text, usual) = (error.description, "Document parent name")
+      throw Status(.invalidArgument, text.hasPrefix(usual) ? "Database name" + text.dropFirst(usual.count) : text)
+    }
   }
 
   /// Returns the text fields of the body.

@@ -7,8 +7,8 @@ import WireFormat
 
 /// The files of a Firebase export: the folder `storage_export`.
 ///
-/// `buckets.json` lists the buckets. Each file has its metadata in `metadata/PATH.json` and its content in `blobs/PATH`.
-/// PATH depends on the version of firebase-tools; bucket and name are in the metadata. Source: `storage/files.ts` and
+/// `buckets.json` lists the buckets. Each file has its metadata in `metadata/PATH.json` and its content in
+/// `blobs/PATH`. PATH depends on the version of firebase-tools; bucket and name are in the metadata. Source: `storage/files.ts` and
 /// `storage/metadata.ts` of firebase-tools, and exports in public repositories.
 struct ExportedFiles {
   /// The outcome of an import.
