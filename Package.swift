@@ -171,7 +171,7 @@ let package = Package(
         "DocumentStore", "LMDBEngine", "Digests",
         "KeyValue",
         "RulesTesting",
-        "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel",
+        "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel", "Basics",
       ]),
 
     program("hearth", in: "CLI", ["HearthCLI"]),

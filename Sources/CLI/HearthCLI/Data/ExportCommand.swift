@@ -12,18 +12,28 @@ extension Command {
       + DatabaseChoice.serverOptions + [
         .value("output", "FILE", "write to this file, replacing it when the export is complete (default: stdout)"),
         .flag("quiet", "show no progress"),
-      ],
+      ] + ServerExport.options,
     details: """
       The output is a fixture tree: JSON that `hearth import` reads. PATH limits the export to a document or a
       collection and everything below it. Export, import, export yields identical files.
 
-      With --data, the export shows all documents as of one moment. With --server, it shows each document as of the
-      moment it is read.
+      The export shows all documents as of one moment, if the server can read the past. The official emulator and Cloud
+      Firestore can, too: https://firestore.googleapis.com is a valid --server. Cloud Firestore keeps past states for an
+      hour, or for seven days with point-in-time recovery if --read-time is a whole minute. Each exported document costs
+      a read there.
+
+      With --server, the documents are copied over several connections to the directory FILE.parts first, and without
+      --output to a temporary directory. To continue an interrupted export, run the same command again. The directory is
+      removed at the end.
       """,
     examples: [
       ("hearth export > backup.json", "everything, from the server at http://127.0.0.1:8080"),
       ("hearth export users/ann --output ann.json", "one document and everything below it"),
       ("hearth export --data ./hearth-data --project demo", "without a server"),
+      (
+        "hearth export --server https://firestore.googleapis.com --project my-app --key my-app.json --output all.json",
+        "from Cloud Firestore"
+      ),
     ],
     run: { arguments in
       try arguments.exclude("data", "server")
@@ -37,38 +47,22 @@ extension Command {
         _ = try ExportDocuments(store, database: id, below: path)
           .run(progress: { progress.show($0, "documents exported") }, output.write)
       } else {
-        try receive(path, try ServerClient(arguments), output) { progress.show($0, "documents exported") }
+        let isQuiet = arguments.has("quiet")
+        let export = try ServerExport(arguments, below: path, output: output.path, isQuiet: isQuiet)
+        try export.download { text in progress.show(text) }
+        try write(export, to: output)
+        try output.finish()
+        export.finish()
+        return 0
       }
       try output.finish()
       return 0
     })
 
-  private static func receive(
-    _ path: ResourcePath, _ client: ServerClient, _ output: OutputFile, _ progress: (Int) -> Void
-  ) throws {
-    let documents = ServerDocumentIterator(client)
-    var collections: [[UInt8]: ResourcePath] = [:]
-    func note(_ collection: ResourcePath) {
-      var path = collection
-      while true {
-        collections[Array(CollectionShape.pattern(of: path).utf8)] = path
-        guard path.segmentCount > 2 else { return }
-        path = path.parent.parent
-      }
-    }
-    if let key = DocumentKey(path) { note(key.collection) }
-    try documents.forEachCollection(below: path, note)
-    var writer = try FixtureTreeWriter(
-      database: client.database, patterns: CollectionShape.patterns(of: collections.values))
-    var count = 0
-    try documents.forEach(below: path, withFields: true) { document in
-      let pattern = Array(CollectionShape.pattern(of: document.key.collection).utf8)
-      guard collections[pattern] != nil else {
-        throw CommandFailure.failed("\(document.key.collection) appeared during the export; run it again")
-      }
-      try writer.write(document.key, document.fields)
-      count += 1
-      progress(count)
+  private static func write(_ export: ServerExport, to output: OutputFile) throws {
+    var writer = try FixtureTreeWriter(database: export.database, patterns: try export.patterns())
+    try export.forEach { key, fields in
+      try writer.write(key, fields)
       if writer.output.count >= 256 << 10 { try output.write(writer.takeOutput()) }
     }
     try writer.finish()
