@@ -9,6 +9,7 @@ extension Command {
     options: [.value("data", "DIR", "import into a data directory that no server uses")]
       + DatabaseChoice.serverOptions + [
         .value("map-size", "BYTES", "with --data, the maximum size of the database (default: 64G)"),
+        ConnectedWork.option,
         .flag("quiet", "show no progress and no summary"),
       ],
     details: """
@@ -23,12 +24,17 @@ extension Command {
       With --data, if the database is empty, Hearth builds the new one beside it and swaps it in when complete.
       Otherwise, and with --server, it adds to the existing documents: it checks all files first, then applies them in
       commits of up to 500 documents. An imported document replaces one with the same path. To continue after an
-      interruption, run the same command again.
+      interruption, run the same command again. With --server, several connections commit at the same time. The server may
+      also be Cloud Firestore, https://firestore.googleapis.com: each document costs a write there.
 
       Standard input can be read only once, so `-` needs --data and an empty database.
       """,
     examples: [
       ("hearth import fixtures/journeys.json", "into the server at http://127.0.0.1:8080"),
+      (
+        "hearth import all.json --server https://firestore.googleapis.com --project my-app --key my-app.json",
+        "into Cloud Firestore"
+      ),
       ("hearth import a.json b.json --data ./hearth-data --project demo", "without a server"),
       ("zcat documents.json.gz | hearth import - --data ./new-data", "into an empty database"),
     ],
@@ -41,13 +47,17 @@ extension Command {
         let mapBytes = try arguments.bytes("map-size", in: 1 << 20...1 << 46) ?? 64 << 30
         outcome = try DirectoryImport(directory: directory, mapBytes: mapBytes).run(files, isQuiet: isQuiet)
       } else {
-        outcome = try send(files, to: try ServerClient(arguments), isQuiet: isQuiet)
+        outcome = try send(
+          files, to: try ServerClient(arguments), connections: try ConnectedWork.connections(arguments),
+          isQuiet: isQuiet)
       }
       if !isQuiet { Terminal.output.write("\(ImportText.summary(outcome))\n") }
       return 0
     })
 
-  private static func send(_ files: ImportFiles, to client: ServerClient, isQuiet: Bool) throws -> ImportOutcome {
+  private static func send(
+    _ files: ImportFiles, to client: ServerClient, connections: Int, isQuiet: Bool
+  ) throws -> ImportOutcome {
     if let once = files.unrepeatable {
       throw CommandFailure.data(
         "\(once): an import into a server reads its input twice, to check it first; save the input as a file, and "
@@ -55,16 +65,13 @@ extension Command {
     }
     var progress = Progress(isQuiet: isQuiet)
     defer { progress.clear() }
-    _ = try files.check { progress.show($0, "documents checked") }
-    var outcome = ImportOutcome()
-    // JSON is about three times as long as the stored form, and the server accepts requests of up to 10 MiB.
-    try files.forEachBatch(documentsMax: 500, bytesMax: 2 << 20) { batch in
-      let changed = try client.commit(batch.documents.map { .set($0.key, $0.fields) })
-      outcome.documents += batch.documents.count
-      outcome.unchanged += changed.count { !$0 }
-      progress.show(outcome.documents, "documents imported")
+    let total = try files.check { progress.show($0, "documents checked") }
+    var upload = ServerImport(to: client.place, connections: connections)
+    try files.forEachBatch(documentsMax: ServerImport.documentsMax, bytesMax: ServerImport.bytesMax) { batch in
+      try upload.add(batch) { progress.show(ServerImport.text($0, of: total, seconds: progress.seconds)) }
     }
-    return outcome
+    try upload.finish { progress.show(ServerImport.text($0, of: total, seconds: progress.seconds)) }
+    return upload.outcome
   }
 }
 
