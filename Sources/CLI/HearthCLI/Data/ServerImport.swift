@@ -1,5 +1,6 @@
 import DatabaseService
 import DocumentModel
+import FixtureTree
 import Synchronization
 
 /// Sends documents to a server in commits, over several connections.
