@@ -171,7 +171,7 @@ let package = Package(
         "DocumentStore", "LMDBEngine", "Digests",
         "KeyValue",
         "RulesTesting",
-        "RulesEngine", "Archives", "FirebaseExport", "FixtureTree", "WireFormat", "DocumentModel",
+        "RulesEngine", "Archives", "FirebaseExport", "FixtureTree", "WireFormat", "DocumentModel", "Basics",
       ]),
 
     program("hearth", in: "CLI", ["HearthCLI"]),

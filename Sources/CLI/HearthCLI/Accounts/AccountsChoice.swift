@@ -14,12 +14,12 @@ enum AccountsChoice {
   case server(ServerClient)
 
   /// The options of verbs that read accounts from a data directory.
-  static let options: [Command.Option] = [
-    .value("data", "DIR", "the data directory, even while a server uses it (default: ./hearth-data)"),
-    .value("server", "URL", "use a running server instead of a data directory"),
-    .value("token", "TOKEN", "with --server, the access token of an administrator (default: owner)"),
-    DatabaseChoice.projectOption, DatabaseChoice.authoritiesOption,
-  ]
+  static let options: [Command.Option] =
+    [
+      .value("data", "DIR", "the data directory, even while a server uses it (default: ./hearth-data)"),
+      .value("server", "URL", "use a running server instead of a data directory"),
+      DatabaseChoice.projectOption,
+    ] + DatabaseChoice.credentialOptions + [DatabaseChoice.authoritiesOption]
 
   /// Opens a data directory, or connects to the server that uses it. A user who can read the directory is an
   /// administrator of that server. If the server uses TLS, its certificate must be valid for the address that it
@@ -27,7 +27,9 @@ enum AccountsChoice {
   /// - Throws: ``CommandFailure`` or `StorageError` if that fails.
   static func find(_ arguments: Arguments) throws -> AccountsChoice {
     try arguments.exclude("data", "server")
-    if arguments.value("server") != nil { return .server(try ServerClient(arguments)) }
+    if arguments.has("server") || arguments.has("key") && !arguments.has("data") {
+      return .server(try ServerClient(arguments))
+    }
     let path = arguments.value("data") ?? "./hearth-data"
     let project = DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject
     guard let id = DatabaseID(project: project) else {

@@ -10,6 +10,8 @@ struct AccountsClient {
   private let admin: AdminServer
   private var server: ServerClient { admin.client }
   private let root: String
+  /// The project of the accounts.
+  var project: String { admin.project }
 
   /// Connects to the server, or opens the data directory, that options and environment name.
   /// - Throws: ``CommandFailure`` or `StorageError` if that fails.

@@ -9,13 +9,26 @@ extension Command {
   static let accountsExport = Command(
     name: "accounts export", summary: "Exports all accounts with their password hashes, as JSON.",
     options: AccountsClient.options + [
-      .value("output", "FILE", "write to this file, readable only by its owner (default: standard output)")
+      .value("output", "FILE", "write to this file, readable only by its owner (default: standard output)"),
+      .value("format", "NAME", "hearth, or firebase for `firebase auth:import` (default: hearth)"),
     ],
     details: """
       Each hash contains its algorithm and parameters, so `hearth accounts import` needs no options for such a file.
+
+      With --format firebase, the file contains only what `firebase auth:import` accepts. Passwords remain if their hash
+      came from Firebase and was not replaced since, or is a bcrypt hash. Other accounts are exported without their
+      password. The verb reports their number, and the options for `firebase auth:import`.
       """,
-    examples: [("hearth accounts export --output accounts.json", "writes a file")],
+    examples: [
+      ("hearth accounts export --output accounts.json", "writes a file"),
+      ("hearth accounts export --format firebase --output users.json", "for firebase auth:import users.json"),
+    ],
     run: { arguments in
+      let format = arguments.value("format") ?? "hearth"
+      guard ["hearth", "firebase"].contains(format) else {
+        throw arguments.refusal(of: "format", format, "must be hearth or firebase")
+      }
+      var firebase = format == "firebase" ? FirebaseAccounts() : nil
       let output = try OutputFile(arguments.value("output"))
       try output.write(Array("{\"users\": [".utf8))
       var isFirst = true
@@ -24,7 +37,7 @@ extension Command {
       try client.forEachPage { page in
         for user in page {
           var json = JSONWriter(.compact)
-          json.append(user)
+          json.append(firebase?.convert(user) ?? user)
           try output.write(Array(isFirst ? "\n".utf8 : ",\n".utf8) + json.bytes)
           isFirst = false
         }
@@ -32,14 +45,15 @@ extension Command {
       }
       try output.write(Array("\n]}\n".utf8))
       try output.finish()
+      if let firebase { Terminal.error.write(firebase.report) }
       return 0
     })
 
   /// Imports accounts.
   static let accountsImport = Command(
-    name: "accounts import", summary: "Imports accounts with their password hashes from JSON.", operands: "FILE",
-    operandCount: 1...1,
-    options: AccountsClient.options + [
+    name: "accounts import", summary: "Imports accounts with their password hashes from JSON.", operands: "[FILE]",
+    operandCount: 0...1,
+    options: AccountsClient.options + AccountsSource.options + [
       .value("hash-algo", "NAME", "the hash algorithm: SCRYPT (Firebase's), STANDARD_SCRYPT, BCRYPT, ARGON2, …"),
       .value("hash-key", "BASE64", "the signer key, for SCRYPT and HMAC_…"),
       .value("salt-separator", "BASE64", "the salt separator, for SCRYPT"),
@@ -52,6 +66,10 @@ extension Command {
     details: """
       The file is an output of `firebase auth:export` or `hearth accounts export`. An account replaces an existing one
       with the same ID. The server hashes a password again, with Argon2id, at its first sign-in.
+
+      With --from, the verb copies the accounts of a running project, with the parameters of its password hashes and with
+      links to all providers. For a project of Google, the caller needs the role Firebase Authentication Admin. To
+      continue after an interruption, run the same command again. Accounts of tenants are not copied.
       """,
     examples: [
       ("hearth accounts import accounts.json", "a file that Hearth exported"),
@@ -62,34 +80,48 @@ extension Command {
       ),
     ],
     run: { arguments in
-      let path = arguments.operands[0]
-      let file: JSONTree
-      do { file = try JSONTree(parsing: try bytes(of: path)) } catch let error as WireError {
-        throw CommandFailure.data("\(path) is not valid JSON: \(error)")
+      let client: AccountsClient
+      let transfer: AccountsImport
+      if arguments.has("from") {
+        guard arguments.operands.isEmpty else { throw CommandFailure.usage("give either FILE or --from, not both") }
+        client = try AccountsClient(arguments)
+        defer { client.finish() }
+        let source = try AccountsSource(arguments, project: client.project)
+        let parameters = arguments.has("hash-algo") ? [] : try source.hashParameters()
+        transfer = AccountsImport(client, arguments, parameters, name: arguments.value("from") ?? "")
+        var progress = Progress()
+        try source.forEachPage { users in
+          try transfer.send(users)
+          progress.show(transfer.count, "accounts imported")
+        }
+        progress.clear()
+        let tenants = source.tenants()
+        if tenants > 0 { Terminal.error.write("hearth: skipped the accounts of \(tenants) tenants\n") }
+      } else {
+        let (path, users) = try file(arguments)
+        client = try AccountsClient(arguments)
+        defer { client.finish() }
+        transfer = AccountsImport(client, arguments, name: path)
+        try transfer.sendAll(users)
       }
-      guard case .array(let users)? = file["users"]?.kind else {
-        throw CommandFailure.data("\(path) has no array 'users'; import a file that `firebase auth:export` wrote")
-      }
-      let client = try AccountsClient(arguments)
-      defer { client.finish() }
-      let failures = try AccountsImport.send(
-        users, from: path, to: client, head: { append(hashParameters: arguments, to: &$0) })
-      let count = "\(users.count) \(users.count == 1 ? "account" : "accounts")"
-      Terminal.error.write("hearth: imported \(users.count - failures) of \(count)\n")
-      return failures == 0 ? 0 : ExitCode.data
+      let count = "\(transfer.count) \(transfer.count == 1 ? "account" : "accounts")"
+      Terminal.error.write("hearth: imported \(transfer.count - transfer.failures) of \(count)\n")
+      return transfer.failures == 0 ? 0 : ExitCode.data
     })
 
-  private static func append(hashParameters arguments: Arguments, to json: inout JSONWriter) {
-    json.add("hashAlgorithm", arguments.value("hash-algo"))
-    json.add("signerKey", arguments.value("hash-key"))
-    json.add("saltSeparator", arguments.value("salt-separator"))
-    json.add("rounds", arguments.value("rounds"))
-    json.add("memoryCost", arguments.value("mem-cost"))
-    json.add("blockSize", arguments.value("block-size"))
-    json.add("parallelization", arguments.value("parallelization"))
-    json.add(
-      "passwordHashOrder",
-      arguments.value("hash-input-order").map { $0 == "SALT_FIRST" ? "SALT_AND_PASSWORD" : "PASSWORD_AND_SALT" })
+  /// Returns the name and the users of the file that the command line names.
+  private static func file(_ arguments: Arguments) throws -> (String, [JSONTree]) {
+    guard let path = arguments.operands.first else {
+      throw CommandFailure.usage("an operand is missing: FILE, or the option --from URL")
+    }
+    let file: JSONTree
+    do { file = try JSONTree(parsing: try bytes(of: path)) } catch let error as WireError {
+      throw CommandFailure.data("\(path) is not valid JSON: \(error)")
+    }
+    guard case .array(let users)? = file["users"]?.kind else {
+      throw CommandFailure.data("\(path) has no array 'users'; import a file that `firebase auth:export` wrote")
+    }
+    return (path, users)
   }
 
   private static func bytes(of path: String) throws -> [UInt8] {
@@ -112,34 +144,76 @@ extension Command {
   }
 }
 
-/// The import of accounts in requests of limited size.
-enum AccountsImport {
+/// An import of accounts, in batches.
+final class AccountsImport {
+  private let client: AccountsClient
+  /// The options about the password hashes; `nil` if the accounts need none.
+  private let arguments: Arguments?
+  /// The parameters of the password hashes, as the source names them.
+  private let parameters: [JSONTree.Member]
+  /// The file or the server, for messages.
+  private let name: String
+  private let retries = Retries()
+  /// The number of accounts that were sent.
+  private(set) var count = 0
+  /// The number of accounts that were rejected.
+  private(set) var failures = 0
+
+  /// Prepares an import.
+  init(_ client: AccountsClient, _ arguments: Arguments?, _ parameters: [JSONTree.Member] = [], name: String) {
+    self.client = client
+    self.arguments = arguments
+    self.parameters = parameters
+    self.name = name
+  }
+
   /// The maximum number of users in a request.
   private static let batchSize = 1000
 
-  /// Sends records in the form of `firebase auth:export`, reports those that the server rejects, and returns their
-  /// number. `head` appends the hash parameters.
+  /// Sends accounts in batches, and reports each account that is rejected. `progress` receives the number of accounts
+  /// that were sent.
   /// - Throws: ``CommandFailure`` if a request fails.
-  static func send(
-    _ users: [JSONTree], from path: String, to client: AccountsClient, progress: (Int) -> Void = { _ in },
-    head: (inout JSONWriter) -> Void = { _ in }
-  ) throws -> Int {
-    var failures = 0
-    for start in stride(from: 0, to: users.count, by: batchSize) {
-      let batch = Array(users[start..<min(users.count, start + batchSize)])
-      let answer = try client.call("batchCreate") { json in
-        head(&json)
-        json.key("users")
-        json.append(JSONTree(.array(batch)))
-      }
-      for error in answer["error"]?.elements ?? [] {
-        failures += 1
-        let index = start + Int(error["index"]?.int64 ?? 0)
-        let problem = "\(path): user \(index + 1): \(error["message"]?.text ?? "")"
-        Terminal.error.write("hearth: \(TerminalText.line(problem))\n")
-      }
-      progress(start + batch.count)
+  func sendAll(_ users: [JSONTree], progress: (Int) -> Void = { _ in }) throws {
+    for start in stride(from: 0, to: users.count, by: Self.batchSize) {
+      try send(Array(users[start..<min(users.count, start + Self.batchSize)]))
+      progress(count)
     }
-    return failures
+  }
+
+  /// Sends a batch, and reports each account that is rejected.
+  /// - Throws: ``CommandFailure`` if the request fails.
+  func send(_ users: [JSONTree]) throws {
+    let answer = try retries.run { _ in
+      try client.call("batchCreate") { json in
+        appendHashParameters(to: &json)
+        json.key("users")
+        json.append(JSONTree(.array(users)))
+      }
+    }
+    for error in answer["error"]?.elements ?? [] {
+      failures += 1
+      let index = count + Int(error["index"]?.int64 ?? 0)
+      let problem = "\(name): user \(index + 1): \(error["message"]?.text ?? "")"
+      Terminal.error.write("hearth: \(TerminalText.line(problem))\n")
+    }
+    count += users.count
+  }
+
+  private func appendHashParameters(to json: inout JSONWriter) {
+    for parameter in parameters {
+      Array(parameter.name.utf8).withUnsafeBytes { json.key($0) }
+      json.append(parameter.value)
+    }
+    guard let arguments else { return }
+    json.add("hashAlgorithm", arguments.value("hash-algo"))
+    json.add("signerKey", arguments.value("hash-key"))
+    json.add("saltSeparator", arguments.value("salt-separator"))
+    json.add("rounds", arguments.value("rounds"))
+    json.add("memoryCost", arguments.value("mem-cost"))
+    json.add("blockSize", arguments.value("block-size"))
+    json.add("parallelization", arguments.value("parallelization"))
+    json.add(
+      "passwordHashOrder",
+      arguments.value("hash-input-order").map { $0 == "SALT_FIRST" ? "SALT_AND_PASSWORD" : "PASSWORD_AND_SALT" })
   }
 }

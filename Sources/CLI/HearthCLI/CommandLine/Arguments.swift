@@ -3,6 +3,8 @@ struct Arguments: Sendable {
   /// The words that are not options, in order.
   private(set) var operands: [String] = []
   private var values: [String: [String]] = [:]
+  /// The names of the options that the verb accepts.
+  private let accepted: Set<String>
   /// The file that each option was read from, by the option's name; options from the command line have no entry.
   private(set) var origins: [String: String] = [:]
 
@@ -19,6 +21,7 @@ struct Arguments: Sendable {
   /// and so is a single `-`.
   /// - Throws: ``CommandFailure`` if the verb does not accept a word; an unknown option's message suggests the nearest.
   init(_ words: [String], for command: Command) throws {
+    accepted = Set(command.options.map(\.name))
     var rest = words[...]
     while let word = rest.popFirst() {
       if word == "--" {
@@ -97,6 +100,9 @@ struct Arguments: Sendable {
         "unexpected '\(extra)'; the verb takes \(command.operands.isEmpty ? "no operands" : command.operands)")
     }
   }
+
+  /// Whether the verb accepts an option.
+  func accepts(_ name: String) -> Bool { accepted.contains(name) }
 
   /// Whether an option is set.
   func has(_ name: String) -> Bool { values[name] != nil }

@@ -24,6 +24,8 @@ struct CommandFailure: Error {
   var isTemporary = false
   /// The status of the server's response, or `nil` if the failure is not a response.
   var httpStatus: Int?
+  /// The pause that the server requests, as its header `Retry-After` contains it.
+  var retryAfterMilliseconds: Int?
 
   init(_ exitCode: Int32, _ message: String) {
     self.exitCode = exitCode

@@ -8,18 +8,53 @@ enum DatabaseChoice {
   static let databaseOption = Command.Option.value("database", "ID", "the database of the project (default: (default))")
   static let serverOption = Command.Option.value(
     "server", "URL", "the server (default: $HEARTH_SERVER or http://127.0.0.1:8080)")
-  static let tokenOption = Command.Option.value("token", "TOKEN", "the bearer token to send (default: owner)")
+  /// The options that sign in to a server.
+  static let credentialOptions: [Command.Option] = [
+    .value("key", "FILE", "sign in with this key of `hearth keys create` or of Google Cloud (default: $HEARTH_KEY)"),
+    .value("token", "TOKEN", "the bearer token to send (default: $HEARTH_TOKEN or owner)"),
+    .value("token-file", "FILE", "read the bearer token from this file, again whenever it expires"),
+    .value("token-command", "LINE", "run this command line to get a bearer token, again whenever it expires"),
+  ]
+  /// The options that sign in to the server of `--from`.
+  static let sourceCredentialOptions: [Command.Option] = [
+    .value("from-key", "FILE", "sign in there with this key of Google Cloud or of `hearth keys create`"),
+    .value("from-token", "TOKEN", "the bearer token to send there (default: owner)"),
+    .value("from-token-file", "FILE", "read that bearer token from this file, again whenever it expires"),
+    .value("from-token-command", "LINE", "run this command line to get that bearer token, again whenever it expires"),
+  ]
   static let authoritiesOption = Command.Option.value(
     "cacert", "FILE", "also trust the servers whose certificates an authority in this PEM file issued")
   /// The options of the verbs that call a server.
-  static let serverOptions = [serverOption, projectOption, databaseOption, tokenOption, authoritiesOption]
+  static let serverOptions =
+    [serverOption, projectOption, databaseOption] + credentialOptions + [authoritiesOption]
 
   /// The project if neither an option nor the environment names one.
   static let defaultProject = "demo"
 
-  /// Returns the project that the options or the environment name.
+  /// Returns the project that the options or the environment name, also by a key.
   static func project(_ arguments: Arguments) -> String? {
     arguments.value("project") ?? environment("HEARTH_PROJECT") ?? environment("GOOGLE_CLOUD_PROJECT")
+      ?? (try? key(arguments))?.project
+  }
+
+  /// Returns the URL of the server that the options or the environment name, also by a key, or the default.
+  static func server(_ arguments: Arguments) -> String {
+    arguments.value("server") ?? environment("HEARTH_SERVER") ?? (try? key(arguments))?.serverURL
+      ?? "http://127.0.0.1:8080"
+  }
+
+  /// Returns the key that `--key` or `HEARTH_KEY` names, or `nil` if a verb uses none.
+  /// - Throws: ``CommandFailure`` if the file cannot be used.
+  static func key(_ arguments: Arguments) throws -> AccountKey? {
+    if let path = arguments.value("key") { return try AccountKey(path) }
+    let usesOther = ["data", "token", "token-file", "token-command"].contains(where: arguments.has)
+    guard arguments.accepts("key"), !usesOther else { return nil }
+    return try environment("HEARTH_KEY").map { try AccountKey($0) }
+  }
+
+  /// Returns the file of trusted certificates that the options or the environment name.
+  static func authorities(_ arguments: Arguments) -> String? {
+    arguments.value("cacert") ?? environment("HEARTH_CACERT")
   }
 
   /// Returns the database that the options and the environment name, or the default.

@@ -17,7 +17,7 @@ extension Command {
         ExportParts.option,
         .flag("force", "with --format firebase, replace an earlier export in DIR"),
         .flag("quiet", "show no progress"),
-      ],
+      ] + ServerExport.options,
     details: """
       The output is a fixture tree: JSON that `hearth import` reads. PATH limits the export to a document or a
       collection and everything below it. Export, import, export yields identical files.
@@ -25,14 +25,24 @@ extension Command {
       With --format firebase, the output is the folder DIR, in the form of `firebase emulators:export`: the documents,
       accounts with their password hashes, and files. The emulators and `hearth import` read it.
 
-      With --data, the export shows all documents as of one moment. With --server, it shows each document as of the
-      moment it is read.
+      The export shows all documents as of one moment, if the server can read the past. The official emulator and Cloud
+      Firestore can, too: https://firestore.googleapis.com is a valid --server. Cloud Firestore keeps past states for an
+      hour, or for seven days with point-in-time recovery if --read-time is a whole minute. Each exported document costs
+      a read there.
+
+      With --server, the documents are copied over several connections to the directory FILE.parts first, and without
+      --output to a temporary directory. To continue an interrupted export, run the same command again. The directory is
+      removed at the end.
       """,
     examples: [
       ("hearth export > backup.json", "everything, from the server at http://127.0.0.1:8080"),
       ("hearth export users/ann --output ann.json", "one document and everything below it"),
       ("hearth export --data ./hearth-data --project demo", "without a server"),
       ("hearth export --format firebase ./export --data ./hearth-data --project my-app", "for the Emulator Suite"),
+      (
+        "hearth export --server https://firestore.googleapis.com --project my-app --key my-app.json --output all.json",
+        "from Cloud Firestore"
+      ),
     ],
     run: { arguments in
       try arguments.exclude("data", "server")
@@ -56,10 +66,14 @@ extension Command {
       let store = try DirectoryReader(directory).open(id)
       _ = try ExportDocuments(store, database: id, below: path)
         .run(progress: { progress.show($0, "documents exported") }, output.write)
+      try output.finish()
     } else {
-      try receive(path, try ServerClient(arguments), output) { progress.show($0, "documents exported") }
+      let export = try ServerExport(arguments, below: path, output: output.path, isQuiet: arguments.has("quiet"))
+      try export.download { text in progress.show(text) }
+      try write(export, to: output)
+      try output.finish()
+      export.finish()
     }
-    try output.finish()
     return 0
   }
 
@@ -70,7 +84,8 @@ extension Command {
     let id = try DatabaseChoice.database(arguments)
     let parts = try ExportParts.chosen(arguments)
     let export = try FirebaseFolderExport(folder, database: id, replaces: arguments.has("force"))
-    var progress = Progress(isQuiet: arguments.has("quiet"))
+    let isQuiet = arguments.has("quiet")
+    var progress = Progress(isQuiet: isQuiet)
     defer { progress.clear() }
     // An export of documents from a directory needs no server, and the directory may be read-only.
     let admin = parts == .documents && arguments.has("data") ? nil : try AdminServer(arguments)
@@ -84,45 +99,23 @@ extension Command {
             _ = try ExportDocuments(try DirectoryReader(directory).open(id), database: id)
               .forEach(progress: { progress.show($0, "documents exported") }) { try writer.write($0, $1) }
           } else {
-            try ServerDocumentIterator(try ServerClient(arguments)).forEach(below: .root, withFields: true) {
-              try writer.write($0.key, $0.fields)
-              progress.show(writer.documents, "documents exported")
-            }
+            let documents = try ServerExport(arguments, below: .root, output: folder, isQuiet: isQuiet)
+            try documents.download { text in progress.show(text) }
+            try documents.forEach { try writer.write($0, $1) }
+            documents.finish()
           }
         },
       accounts: parts.contains(.accounts) ? admin.map { AccountsClient($0) } : nil,
-      files: parts.contains(.files) ? try admin.map { try FilesClient($0) } : nil)
+      files: parts.contains(.files) ? admin.map { FilesClient($0) } : nil)
     progress.clear()
-    if !arguments.has("quiet") { Terminal.output.write("\(summary.text("exported"))\n") }
+    if !isQuiet { Terminal.output.write("\(summary.text("exported"))\n") }
     return 0
   }
 
-  private static func receive(
-    _ path: ResourcePath, _ client: ServerClient, _ output: OutputFile, _ progress: (Int) -> Void
-  ) throws {
-    let documents = ServerDocumentIterator(client)
-    var collections: [[UInt8]: ResourcePath] = [:]
-    func note(_ collection: ResourcePath) {
-      var path = collection
-      while true {
-        collections[Array(CollectionShape.pattern(of: path).utf8)] = path
-        guard path.segmentCount > 2 else { return }
-        path = path.parent.parent
-      }
-    }
-    if let key = DocumentKey(path) { note(key.collection) }
-    try documents.forEachCollection(below: path, note)
-    var writer = try FixtureTreeWriter(
-      database: client.database, patterns: CollectionShape.patterns(of: collections.values))
-    var count = 0
-    try documents.forEach(below: path, withFields: true) { document in
-      let pattern = Array(CollectionShape.pattern(of: document.key.collection).utf8)
-      guard collections[pattern] != nil else {
-        throw CommandFailure.failed("\(document.key.collection) appeared during the export; run it again")
-      }
-      try writer.write(document.key, document.fields)
-      count += 1
-      progress(count)
+  private static func write(_ export: ServerExport, to output: OutputFile) throws {
+    var writer = try FixtureTreeWriter(database: export.database, patterns: try export.patterns())
+    try export.forEach { key, fields in
+      try writer.write(key, fields)
       if writer.output.count >= 256 << 10 { try output.write(writer.takeOutput()) }
     }
     try writer.finish()

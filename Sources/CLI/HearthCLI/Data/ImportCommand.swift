@@ -12,6 +12,7 @@ extension Command {
       + DatabaseChoice.serverOptions + [
         ExportParts.option,
         .value("map-size", "BYTES", "with --data, the maximum size of the database (default: 64G)"),
+        ConnectedWork.option,
         .flag("quiet", "show no progress and no summary"),
       ],
     details: """
@@ -31,7 +32,8 @@ extension Command {
       With --data, if the database is empty, Hearth builds the new one beside it and swaps it in when complete.
       Otherwise, and with --server, it adds to the existing documents: it checks all files first, then applies them in
       commits of up to 500 documents. An imported document replaces one with the same path. To continue after an
-      interruption, run the same command again.
+      interruption, run the same command again. With --server, several connections commit at the same time. The server may
+      also be Cloud Firestore, https://firestore.googleapis.com: each document costs a write there.
 
       Standard input can be read only once, so `-` needs --data and an empty database.
       """,
@@ -39,6 +41,10 @@ extension Command {
       ("hearth import ./firebase-export --data ./hearth-data --project my-app", "a Firebase export"),
       ("hearth import export.tar.gz --only firestore --data ./hearth-data --project my-app", "only its documents"),
       ("hearth import fixtures/journeys.json", "into the server at http://127.0.0.1:8080"),
+      (
+        "hearth import all.json --server https://firestore.googleapis.com --project my-app --key my-app.json",
+        "into Cloud Firestore"
+      ),
       ("hearth import a.json b.json --data ./hearth-data --project demo", "without a server"),
       ("zcat documents.json.gz | hearth import - --data ./new-data", "into an empty database"),
     ],
@@ -54,7 +60,9 @@ extension Command {
           summary.documents = try DirectoryImport(directory: directory, mapBytes: mapBytes)
             .run(sources.documents, isQuiet: isQuiet)
         } else {
-          summary.documents = try send(sources.documents, to: try ServerClient(arguments), isQuiet: isQuiet)
+          summary.documents = try send(
+            sources.documents, to: try ServerClient(arguments), connections: try ConnectedWork.connections(arguments),
+            isQuiet: isQuiet)
         }
       }
       if sources.hasOtherParts {
@@ -69,7 +77,9 @@ extension Command {
       return summary.hasFailures ? ExitCode.data : 0
     })
 
-  private static func send(_ files: ImportFiles, to client: ServerClient, isQuiet: Bool) throws -> ImportOutcome {
+  private static func send(
+    _ files: ImportFiles, to client: ServerClient, connections: Int, isQuiet: Bool
+  ) throws -> ImportOutcome {
     if let once = files.unrepeatable {
       throw CommandFailure.data(
         "\(once): an import into a server reads its input twice, to check it first; save the input as a file, and "
@@ -77,16 +87,12 @@ extension Command {
     }
     var progress = Progress(isQuiet: isQuiet)
     defer { progress.clear() }
-    _ = try files.check { progress.show($0, of: files.expectedCount, "documents checked") }
-    var outcome = ImportOutcome()
-    // JSON is about three times as long as the stored form, and the server accepts requests of up to 10 MiB.
-    try files.forEachBatch(documentsMax: 500, bytesMax: 2 << 20) { batch in
-      let changed = try client.commit(batch.documents.map { .set($0.key, $0.fields) })
-      outcome.documents += batch.documents.count
-      outcome.unchanged += changed.count { !$0 }
-      outcome.references += batch.references
-      progress.show(outcome.documents, of: files.expectedCount, "documents imported")
+    let total = try files.check { progress.show($0, of: files.expectedCount, "documents checked") }
+    var upload = ServerImport(to: client.place, connections: connections)
+    try files.forEachBatch(documentsMax: ServerImport.documentsMax, bytesMax: ServerImport.bytesMax) { batch in
+      try upload.add(batch) { progress.show(ServerImport.text($0, of: total, seconds: progress.seconds)) }
     }
-    return outcome
+    try upload.finish { progress.show(ServerImport.text($0, of: total, seconds: progress.seconds)) }
+    return upload.outcome
   }
 }

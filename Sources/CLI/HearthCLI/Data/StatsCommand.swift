@@ -17,10 +17,7 @@ extension Command {
       .value("server", "URL", "show the open databases of a running server instead"),
       .value("project", "ID", "show only the databases of this project"),
       .value("database", "ID", "show only the databases with this ID"),
-      .value("token", "TOKEN", "the bearer token to send with --server (default: owner)"),
-      DatabaseChoice.authoritiesOption,
-      .flag("json", "print JSON"),
-    ],
+    ] + DatabaseChoice.credentialOptions + [DatabaseChoice.authoritiesOption, .flag("json", "print JSON")],
     details: """
       The verb counts by reading every key, and works while a server uses the directory. The line for files covers all
       projects. The lines for indexes show how far each declared index is built.

@@ -11,47 +11,75 @@ import WireFormat
 final class ServerClient {
   /// The database of its requests.
   let database: DatabaseID
+  /// The server, the database and the credential of its requests, for further connections.
+  struct Place: Sendable {
+    var database: DatabaseID
+    fileprivate var host: String
+    fileprivate var port: Int
+    fileprivate var isSecure: Bool
+    fileprivate var options: HTTPClient.Options
+    fileprivate var credential: Credential
+  }
+
+  /// The server, for further connections. A client uses one connection, and serves one thread at a time.
+  let place: Place
   private let http: HTTPClient
-  private let token: String
-  /// Whether `token` is the default, which servers in production mode reject.
-  private let hasDefaultToken: Bool
+  private var credential: Credential { place.credential }
   private let decoder = JSONMessageDecoder()
   private let parser = JSONDocument(bytesMax: ArrayElements.bytesMax)
 
   /// Creates a client for the server and the database that options and environment name. It connects with the first
   /// request.
-  /// - Throws: ``CommandFailure`` if the URL, the token or a name is invalid.
-  init(_ arguments: Arguments) throws {
-    database = try DatabaseChoice.database(arguments)
-    // In emulator mode, `owner` is the administrator of every project. In production mode, a server accepts signed
-    // tokens only.
-    token = arguments.value("token") ?? "owner"
-    hasDefaultToken = !arguments.has("token")
-    guard token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-      throw CommandFailure.usage("'--token' must be printable ASCII without spaces")
-    }
-    let url = arguments.value("server") ?? DatabaseChoice.environment("HEARTH_SERVER") ?? "http://127.0.0.1:8080"
-    http = try Self.client(url, arguments)
+  /// - Throws: ``CommandFailure`` if the URL, the token, the key or a name is invalid.
+  convenience init(_ arguments: Arguments) throws {
+    let database = try DatabaseChoice.database(arguments)
+    let url = DatabaseChoice.server(arguments)
+    try self.init(
+      Self.place(database, url, DatabaseChoice.authorities(arguments), try Credential(arguments, server: url)))
   }
 
   /// Creates a client for the server at a URL, for requests that do not concern a database. The options may name a file
   /// of trusted certificates.
   /// - Throws: ``CommandFailure`` if the URL is invalid.
-  init(url: String, token: String, _ arguments: Arguments) throws {
+  convenience init(url: String, token: String, _ arguments: Arguments) throws {
     guard let database = DatabaseID(project: DatabaseChoice.defaultProject) else {
       throw CommandFailure.usage("'\(DatabaseChoice.defaultProject)' cannot name a project")
     }
-    self.database = database
-    self.token = token
-    hasDefaultToken = false
-    http = try Self.client(url, arguments)
+    try self.init(
+      Self.place(database, url, DatabaseChoice.authorities(arguments), Credential(token: token)))
   }
 
-  private static func client(_ url: String, _ arguments: Arguments) throws -> HTTPClient {
+  /// Creates a client for the server that `--from` names.
+  /// - Throws: ``CommandFailure`` if the URL or the credential is invalid.
+  convenience init(from arguments: Arguments) throws {
+    let url = arguments.value("from") ?? ""
+    let credential = try Credential(arguments, server: url, prefix: "from-")
+    let database = try DatabaseChoice.database(arguments)
+    try self.init(Self.place(database, url, DatabaseChoice.authorities(arguments), credential))
+  }
+
+  /// Creates a client with a connection of its own.
+  init(_ place: Place) {
+    database = place.database
+    self.place = place
+    http = HTTPClient(host: place.host, port: place.port, isSecure: place.isSecure, options: place.options)
+  }
+
+  private static func place(
+    _ database: DatabaseID, _ url: String, _ authoritiesFile: String?, _ credential: Credential
+  ) throws -> Place {
     let (host, port, isSecure) = try address(url)
     var options = HTTPClient.Options()
-    options.authoritiesFile = arguments.value("cacert") ?? DatabaseChoice.environment("HEARTH_CACERT")
-    return HTTPClient(host: host, port: port, isSecure: isSecure, options: options)
+    options.authoritiesFile = authoritiesFile
+    return Place(
+      database: database, host: host, port: port, isSecure: isSecure, options: options, credential: credential)
+  }
+
+  /// Returns a URL of a server with its scheme and without a trailing slash, as keys contain it.
+  static func normalized(_ url: String) -> String {
+    var text = url.contains("://") ? url : "http://\(url)"
+    while text.hasSuffix("/") { text.removeLast() }
+    return text
   }
 
   /// Returns the parts of `https://host:port`, `http://host:port`, `host:port` or `host`. The last two mean HTTP.
@@ -171,8 +199,9 @@ final class ServerClient {
 
   /// Returns a document, or `nil` if it does not exist.
   /// - Throws: ``CommandFailure`` if the request fails.
-  func get(_ key: DocumentKey) throws -> Found? {
-    let response = try call("GET", target(key.path), mayMiss: true)
+  func get(_ key: DocumentKey, at readTime: Timestamp? = nil) throws -> Found? {
+    let time = readTime.map { "?readTime=\(Self.encode($0.description.utf8))" } ?? ""
+    let response = try call("GET", target(key.path) + time, mayMiss: true)
     guard let body = response else { return nil }
     return try JSONText.read(body) { root in try found(root) }
   }
@@ -197,7 +226,7 @@ final class ServerClient {
 
   /// Returns the IDs of all collections directly below a document or the root.
   /// - Throws: ``CommandFailure`` if a request fails.
-  func collectionIDs(below parent: ResourcePath) throws -> [String] {
+  func collectionIDs(below parent: ResourcePath, at readTime: Timestamp? = nil) throws -> [String] {
     var ids: [String] = []
     var token: String?
     repeat {
@@ -209,6 +238,7 @@ final class ServerClient {
         json.key("pageToken")
         json.string(token)
       }
+      json.append(readTime: readTime)
       json.endObject()
       let body = try call("POST", target(parent) + ":listCollectionIds", json.bytes) ?? []
       token = try JSONText.read(body) { root in
@@ -342,10 +372,9 @@ final class ServerClient {
   /// Sends a request and returns the body of the response, or `nil` if `mayMiss` and the document does not exist.
   /// - Throws: ``CommandFailure`` with the server's message if the request fails.
   func call(_ method: String, _ target: String, _ body: [UInt8] = [], mayMiss: Bool = false) throws -> [UInt8]? {
-    let response: HTTPClient.Response
-    do {
-      response = try http.send(method, target, headers: headers(for: body), body: body.isEmpty ? nil : body)
-    } catch { throw failure(error) }
+    let response = try signedIn { headers throws(HTTPClientError) in
+      try http.send(method, target, headers: headers + Self.type(of: body), body: body.isEmpty ? nil : body)
+    }
     if (200...299).contains(response.status) { return response.body }
     let (status, message) = Self.error(response.body)
     if mayMiss, response.status == 404, status == "NOT_FOUND", message.hasPrefix("Document ") { return nil }
@@ -355,8 +384,7 @@ final class ServerClient {
   /// Sends a request and returns the body of the response, or `nil` if its status is 404.
   /// - Throws: ``CommandFailure`` with the server's message if the request fails otherwise.
   func find(_ method: String, _ target: String) throws -> [UInt8]? {
-    let response: HTTPClient.Response
-    do { response = try http.send(method, target, headers: headers(for: [])) } catch { throw failure(error) }
+    let response = try signedIn { headers throws(HTTPClientError) in try http.send(method, target, headers: headers) }
     if (200...299).contains(response.status) { return response.body }
     if response.status == 404 { return nil }
     throw refusal(response, response.body)
@@ -369,12 +397,16 @@ final class ServerClient {
   func request(
     _ method: String, _ target: String, _ fields: [(name: String, value: String)], byteCount: Int, _ next: () -> [UInt8]
   ) throws -> HTTPClient.Response {
+    let token = try credential.token()
     let response: HTTPClient.Response
     do {
-      response = try http.upload(method, target, headers: headers(for: []) + fields, bodyBytes: byteCount, next)
+      response = try http.upload(method, target, headers: headers(token) + fields, bodyBytes: byteCount, next)
     } catch { throw failure(error) }
     guard (200...299).contains(response.status) || response.status == 308 else {
-      throw refusal(response, response.body)
+      var refusal = refusal(response, response.body)
+      // `next` cannot start again, but the caller can.
+      if response.status == 401, try credential.renew(after: token) { refusal.isTemporary = true }
+      throw refusal
     }
     return response
   }
@@ -408,10 +440,10 @@ final class ServerClient {
   ) throws {
     var failure: (any Error)?
     var refusalBody: [UInt8] = []
-    let response: HTTPClient.Response
-    do {
-      response = try http.stream(
-        method, target, headers: headers(for: body) + fields, body: body.isEmpty ? nil : body
+    let response = try signedIn { headers throws(HTTPClientError) in
+      refusalBody.removeAll()
+      return try http.stream(
+        method, target, headers: headers + Self.type(of: body) + fields, body: body.isEmpty ? nil : body
       ) { status, piece in
         guard (200...299).contains(status) else {
           refusalBody += piece
@@ -420,15 +452,36 @@ final class ServerClient {
         do { try take(status, piece) } catch { failure = error }
         return failure == nil
       }
-    } catch { throw self.failure(error) }
+    }
     if let failure { throw failure }
     guard (200...299).contains(response.status) else { throw refusal(response, refusalBody) }
   }
 
-  private func headers(for body: [UInt8]) -> [(name: String, value: String)] {
+  /// Sends a request with a token, and once more with another token if the server rejects the first one.
+  private func signedIn(
+    _ send: ([(name: String, value: String)]) throws(HTTPClientError) -> HTTPClient.Response
+  ) throws -> HTTPClient.Response {
+    let token = try credential.token()
+    do throws(HTTPClientError) {
+      let response = try send(headers(token))
+      guard response.status == 401 else { return response }
+      let isRenewed = Result { try credential.renew(after: token) }
+      guard case .success(true) = isRenewed, let renewed = try? credential.token() else { return response }
+      return try send(headers(renewed))
+    } catch { throw failure(error) }
+  }
+
+  private func headers(_ token: String) -> [(name: String, value: String)] {
     var headers = [(name: "Authorization", value: "Bearer \(token)"), (name: "Accept", value: "application/json")]
-    if !body.isEmpty { headers.append((name: "Content-Type", value: "application/json")) }
+    // Identity Toolkit rejects a person's token without a project to bill.
+    if credential.isPersonal, WebHost.isGoogles(place.host), place.host.hasPrefix("identitytoolkit") {
+      headers.append((name: "X-Goog-User-Project", value: database.project))
+    }
     return headers
+  }
+
+  private static func type(of body: [UInt8]) -> [(name: String, value: String)] {
+    body.isEmpty ? [] : [(name: "Content-Type", value: "application/json")]
   }
 
   /// Returns the error with a text that says what to do, or the error itself if its text does.
@@ -461,12 +514,13 @@ final class ServerClient {
     if (300...399).contains(code), let place = response.header("location") {
       text += "\nthe server redirects to \(place); if you trust that server, name it with --server"
     }
-    if code == 401, hasDefaultToken {
-      text += "\nthis server is in production mode: pass --token with an administrator's access token"
+    if let advice = ServerAdvice.text(httpStatus: code, of: http.address, isDefaultToken: credential.isDefault) {
+      text += "\n\(advice)"
     }
     var failure = CommandFailure.failed(text)
     failure.isTemporary = CommandFailure.isTemporary(httpStatus: code)
     failure.httpStatus = code
+    failure.retryAfterMilliseconds = response.header("retry-after").flatMap { Int($0) }.map { $0 * 1000 }
     return failure
   }
 

@@ -7,15 +7,18 @@ extension FilesClient {
   /// Uploads a file, and verifies size and checksum of the stored object. `progress` receives the number of bytes sent,
   /// which can decrease if the server lost some.
   ///
-  /// A file of more than ``partBytes`` is sent in parts. Parts that the server has are not sent again after a failure.
+  /// `settings` are metadata in the API's form, and override `type`.
+  ///
+  /// A file of more than ``partBytes``, or with settings, is sent in parts. Parts that the server has are not sent again after a failure.
   /// - Throws: ``CommandFailure`` if the upload fails or the file cannot be read to its end; `HTTPClientError` if the
   ///   connection breaks.
   func upload(
-    _ source: LocalSource, as name: String, in bucket: String, type: String, progress: (Int) -> Void
+    _ source: LocalSource, as name: String, in bucket: String, type: String, settings: [UInt8] = [],
+    progress: (Int) -> Void
   ) throws {
     let object =
-      try source.size > partBytes
-      ? sendInParts(source, name, bucket, type, progress) : sendWhole(source, name, bucket, type, progress)
+      try source.size > partBytes || !settings.isEmpty
+      ? sendInParts(source, name, bucket, type, settings, progress) : sendWhole(source, name, bucket, type, progress)
     guard object.size == source.size, object.crc32c == source.crc32c else {
       throw CommandFailure.failed(
         "\(source.path): the stored file \(object.text) differs from the sent one (CRC-32C \(object.crc32c) instead of "
@@ -35,14 +38,15 @@ extension FilesClient {
   }
 
   private func sendInParts(
-    _ source: LocalSource, _ name: String, _ bucket: String, _ type: String, _ progress: (Int) -> Void
+    _ source: LocalSource, _ name: String, _ bucket: String, _ type: String, _ settings: [UInt8],
+    _ progress: (Int) -> Void
   ) throws -> Object {
     var begun: String?
     do {
       return try retries.run(at: { source.position }) { isAgain in
         do {
           if isAgain, let begun, let object = try resume(begun, source, progress) { return object }
-          let target = try begun ?? begin(source, name, bucket, type)
+          let target = try begun ?? begin(source, name, bucket, type, settings)
           begun = target
           return try sendParts(source, target, progress)
         } catch var failure as CommandFailure where [404, 410].contains(failure.httpStatus) && begun != nil {
@@ -61,12 +65,17 @@ extension FilesClient {
   }
 
   /// Begins an upload in parts, and returns the request target for the parts.
-  private func begin(_ source: LocalSource, _ name: String, _ bucket: String, _ type: String) throws -> String {
+  private func begin(
+    _ source: LocalSource, _ name: String, _ bucket: String, _ type: String, _ settings: [UInt8]
+  ) throws -> String {
     let target = Self.uploads(bucket) + "?uploadType=resumable&name=\(ServerClient.encode(name.utf8))"
-    let fields = [
-      (name: "X-Upload-Content-Type", value: type), (name: "X-Upload-Content-Length", value: String(source.size)),
-    ]
-    let response = try server.request("POST", target, fields, byteCount: 0) { [] }
+    var fields = [(name: "X-Upload-Content-Length", value: String(source.size))]
+    if settings.isEmpty {
+      fields.append((name: "X-Upload-Content-Type", value: type))
+    } else {
+      fields.append((name: "Content-Type", value: "application/json"))
+    }
+    let response = try server.request("POST", target, fields, byteCount: settings.count) { settings }
     guard let id = response.header("x-guploader-uploadid") else {
       throw CommandFailure.failed("\(server.address) returned no upload ID; is it a Hearth server?")
     }

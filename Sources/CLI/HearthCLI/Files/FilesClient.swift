@@ -20,6 +20,8 @@ struct FilesClient {
     var generation: String
     /// Base64 of four bytes.
     var crc32c: String
+    /// The metadata that a client can set, as JSON with sorted names.
+    var settings: [UInt8]
 
     init(_ json: JSONValue) {
       bucket = json.member("bucket")?.text ?? ""
@@ -29,6 +31,23 @@ struct FilesClient {
       updated = json.member("updated")?.text.flatMap { Timestamp(rfc3339: $0.utf8) }
       generation = json.member("generation")?.text ?? ""
       crc32c = json.member("crc32c")?.text ?? ""
+      settings = Self.settings(json)
+    }
+
+    /// Returns the metadata that a client can set. Custom metadata include the tokens of download URLs.
+    private static func settings(_ json: JSONValue) -> [UInt8] {
+      var settings = MapValue()
+      let names: [StaticString] = [
+        "contentType", "cacheControl", "contentDisposition", "contentEncoding", "contentLanguage",
+      ]
+      for name in names { settings["\(name)"] = json.member(name)?.text.map(Value.string) }
+      if case .object(var members)? = json.member("metadata")?.kind {
+        var custom: [(String, String)] = []
+        while let (key, value) = members.next() { custom.append((key.text, value.text ?? "")) }
+        custom.sort { $0.0 < $1.0 }
+        settings["metadata"] = .map(MapValue(custom.map { ($0.0, .string($0.1)) }))
+      }
+      return settings.json
     }
 
     /// The object's URL, such as `gs://media/photo.jpg`.
@@ -45,7 +64,7 @@ struct FilesClient {
   private let admin: AdminServer
   var server: ServerClient { admin.client }
   /// Repeats requests that fail for a temporary reason.
-  let retries = Retries()
+  let retries: Retries
   /// The maximum number of bytes of a file in one request. Larger files are sent in parts; each part is on the server's
   /// disk before the next is sent.
   var partBytes = 32 << 20
@@ -59,15 +78,27 @@ struct FilesClient {
     if !makesDirectory, let path = arguments.value("data"), access(path, F_OK) != 0 {
       throw CommandFailure.failed("the data directory \(path) does not exist")
     }
+    retries = Retries()
     admin = try AdminServer(arguments)
     bucket = try FileLocation.bucket(arguments, project: admin.project)
   }
 
   /// Creates a client of a server. The default bucket is that of the project.
-  init(_ admin: AdminServer) throws {
+  init(_ admin: AdminServer) {
+    retries = Retries()
     self.admin = admin
     bucket = "\(admin.project).appspot.com"
   }
+
+  /// Creates a client with another connection or for another server. Names must include their bucket.
+  init(_ place: ServerClient.Place, project: String, _ retries: Retries) {
+    self.retries = retries
+    admin = AdminServer(ServerClient(place), project: project)
+    bucket = ""
+  }
+
+  /// The project of the files.
+  var project: String { admin.project }
 
   /// Stops the server that was started for this command, if any.
   func finish() { admin.finish() }

@@ -10,6 +10,11 @@ extension Command {
       .flag("recursive", "copy everything below SOURCE to DEST", letter: "r"),
       .value("content-type", "TYPE", "the media type of the stored files (default: guessed from the extension)"),
       .flag("make-bucket", "create the bucket of DEST if it does not exist"),
+      .value("from", "URL", "copy from this server, such as https://storage.googleapis.com, with all metadata"),
+    ] + DatabaseChoice.sourceCredentialOptions + [
+      ConnectedWork.option.withHelp(
+        "with --from, the number of files that are copied at the same time (default: "
+          + "\(ConnectedWork.connectionsDefault))"),
       .flag("quiet", "show no progress and no summary"),
     ],
     details: """
@@ -24,14 +29,24 @@ extension Command {
       Checksums are compared in both directions. Content that is stored compressed (with a Content-Encoding) is copied
       in its stored form. If a connection breaks or the server is too busy, the verb retries for some seconds and
       resumes the transfer where it was interrupted.
+
+      With --from, SOURCE is in a bucket of another Hearth server or of Cloud Storage. The content type, the other
+      headers and the custom metadata are kept, with them the tokens of download URLs. Each file is stored in $TMPDIR on
+      its way. A file that DEST has already, with equal content and metadata, is skipped: so repeat the command to
+      continue after an interruption.
       """,
     examples: [
       ("hearth files cp scan.pdf gs:///patients/ann/documents/", "uploads a file"),
       ("hearth files cp gs:///patients/ann/documents/scan.pdf .", "downloads a file"),
       ("hearth files cp -r ./media gs:///journeys --data ./hearth-data --project demo", "imports a folder"),
       ("hearth files cp -r gs://demo.appspot.com/ ./export", "exports a bucket"),
+      (
+        "hearth files cp -r gs://my-app.firebasestorage.app/ gs://my-app.firebasestorage.app/ --data ./hearth-data "
+          + "--project my-app --from https://storage.googleapis.com --from-key my-app.json", "from Cloud Storage"
+      ),
     ],
     run: { arguments in
+      if arguments.has("from") { return try FilesMigration(arguments).run() }
       let copy = try FilesCopy(arguments)
       defer { copy.finish() }
       return try copy.run()

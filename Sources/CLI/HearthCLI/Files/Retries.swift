@@ -9,16 +9,28 @@ final class Retries {
   static let firstPauseMilliseconds = 500
   /// The progress, in bytes, after which the tries are counted from the start.
   static let progressBytes = 1 << 20
+  /// The longest pause that a server can request with the header `Retry-After`.
+  static let pauseMillisecondsMax = 60_000
 
-  /// Waits. Tests replace it by a function that returns at once.
-  var wait: (_ milliseconds: Int) -> Void = { milliseconds in
+  /// Waits, and up to a quarter longer, so that several connections do not continue at the same moment. Tests replace
+  /// it by a function that returns at once.
+  var wait: (_ milliseconds: Int) -> Void = { pause in
+    let milliseconds = pause + Int.random(in: 0...pause / 4)
     var time = timespec(tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000)
     var rest = timespec()
     while nanosleep(&time, &rest) != 0, errno == EINTR { time = rest }
   }
   /// Called before each pause with its length and the reason.
   var onPause: (_ milliseconds: Int, _ reason: String) -> Void = { _, _ in }
-  private var hasResponded = false
+  /// The number of successive tries of ``run(at:_:)``.
+  private let tries: Int
+  private var hasResponded: Bool
+
+  /// Creates a counter of tries. `hasResponded` tells that the server exists.
+  init(tries: Int = Retries.triesMax, hasResponded: Bool = false) {
+    self.tries = tries
+    self.hasResponded = hasResponded
+  }
 
   /// Runs `body` until it succeeds; `isAgain` is set after a failure. `position` returns the number of transferred
   /// bytes, because long transfers may be interrupted more often than short requests.
@@ -39,9 +51,11 @@ final class Retries {
           furthest = position()
         }
         failures += Self.weight(of: error)
-        guard failures < Self.triesMax, isTemporary(error) else { throw error }
-        let milliseconds = Self.firstPauseMilliseconds << (failures - 1)
-        onPause(milliseconds, CommandFailure(error).message)
+        guard failures < tries, isTemporary(error) else { throw error }
+        let failure = CommandFailure(error)
+        let requested = min(failure.retryAfterMilliseconds ?? 0, Self.pauseMillisecondsMax)
+        let milliseconds = max(requested, Self.firstPauseMilliseconds << (failures - 1))
+        onPause(milliseconds, failure.message)
         wait(milliseconds)
         isAgain = true
       }

@@ -32,7 +32,9 @@ struct ExportedAccounts {
   func send(to client: AccountsClient, progress: (Int, Int) -> Void) throws -> Outcome {
     var outcome = Outcome()
     let records = users.map { Self.withPlainPassword($0, &outcome) }
-    outcome.failed = try AccountsImport.send(records, from: path, to: client, progress: { progress($0, users.count) })
+    let transfer = AccountsImport(client, nil, name: path)
+    try transfer.sendAll(records) { progress($0, users.count) }
+    outcome.failed = transfer.failures
     outcome.imported = users.count - outcome.failed
     return outcome
   }

@@ -15,7 +15,7 @@ enum OtherPartsImport {
       progress.clear()
     }
     for folder in sources.storageFolders {
-      let client = try FilesClient(admin)
+      let client = FilesClient(admin)
       summary.add(
         try ExportedFiles(folder).send(to: client) { outcome, more in
           progress.show("\(ByteCount.text(ofFiles: outcome.files, outcome.bytes + more)) imported")

@@ -5,11 +5,11 @@ import HearthServer
 /// uses the directory, the verb starts its own.
 struct AdminServer {
   /// The options of administrative verbs.
-  static let options: [Command.Option] = [
-    .value("data", "DIR", "use this data directory, even while a server uses it"),
-    DatabaseChoice.serverOption, DatabaseChoice.projectOption, DatabaseChoice.tokenOption,
-    DatabaseChoice.authoritiesOption,
-  ]
+  static let options: [Command.Option] =
+    [
+      .value("data", "DIR", "use this data directory, even while a server uses it"),
+      DatabaseChoice.serverOption, DatabaseChoice.projectOption,
+    ] + DatabaseChoice.credentialOptions + [DatabaseChoice.authoritiesOption]
 
   /// A client of the server, with the rights of an administrator.
   let client: ServerClient
@@ -48,6 +48,9 @@ struct AdminServer {
     client = try ServerClient(url: url, token: started.accounts.serviceKeys.localAccessToken(), arguments)
     own = started
   }
+
+  /// Wraps a client.
+  init(_ client: ServerClient, project: String) { (self.client, self.project, own) = (client, project, nil) }
 
   /// Stops the server that was started for this command, if any.
   func finish() { own?.stop() }

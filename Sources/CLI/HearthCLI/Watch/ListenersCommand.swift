@@ -8,9 +8,7 @@ extension Command {
       DatabaseChoice.serverOption,
       .value("project", "ID", "show only the databases of this project"),
       .value("database", "ID", "show only the databases with this ID"),
-      DatabaseChoice.tokenOption, DatabaseChoice.authoritiesOption,
-      .flag("json", "print JSON"),
-    ],
+    ] + DatabaseChoice.credentialOptions + [DatabaseChoice.authoritiesOption, .flag("json", "print JSON")],
     details: """
       The list has one line for each stream, ordered by lag. A slow client lags, but takes little memory of the server:
       at most 1 MiB is queued for it. It gets later changes from the change log when it continues to read.
