@@ -6,9 +6,9 @@ import Testing
   static let layers: [Set<String>] = [
     [
       "CCrypto", "CCurl", "CEpoll", "CHTTPParser", "CLMDB", "CNGHTTP2", "COpenSSL", "CRE2", "CSimdjson", "CSodium",
-      "CTimex", "CUV", "CXCrypt", "CXXHash", "CZlib",
+      "CTimex", "CUV", "CXCrypt", "CXXHash", "CZlib", "CZstd",
     ],
-    ["Basics", "Digests"],
+    ["Basics", "Compression", "Digests"],
     ["DocumentModel", "KeyValue", "Transport", "WebClient"],
     ["LMDBEngine", "WireFormat"],
     ["Accounts", "Files", "FixtureTree", "HearthClient", "KeyEncoding", "RulesEngine"],
@@ -58,8 +58,10 @@ import Testing
     // `hearth doctor` asks the kernel whether the clock is synchronized.
     "CTimex": ["HearthCLI"],
     "CXXHash": ["DocumentStore"], "CSodium": ["Accounts"], "CXCrypt": ["Accounts"],
-    // All checksums come from Digests. Accounts needs libcrypto's keys and password hashes, Transport zlib's gzip.
-    "CCrypto": ["Accounts", "Digests"], "CZlib": ["Transport", "Digests"],
+    // All checksums come from Digests. Accounts needs libcrypto's keys and password hashes. Transport compresses
+    // bodies of requests and responses with zlib, and Compression files.
+    "CCrypto": ["Accounts", "Digests"], "CZlib": ["Transport", "Digests", "Compression"],
+    "CZstd": ["Compression"],
     // Other modules reach the handlers of the API through the server.
     "Gateway": ["HearthServer"],
     "TestSupport": ["Benchmarks", "Fuzzers"],

@@ -35,6 +35,8 @@ import Testing
     ("Turns of an event loop", "Sources/HTTP/Transport/Loop/LoopTime.swift"),
     ("JSON requests", "Sources/Wire/WireFormat/JSON/JSONDocument.swift"),
     ("Index files", "Sources/Wire/FixtureTree/IndexFile/IndexFile.swift"),
+    ("CSV files", "Sources/Wire/FixtureTree/Records/CSVLimits.swift"),
+    ("Compressed files", "Sources/Compression/CompressionFormat.swift"),
   ]
 
   @Test func pageMatchesTheCode() throws {

@@ -1,10 +1,10 @@
 package import DocumentModel
 import DocumentStore
-import FixtureTree
+package import FixtureTree
 package import KeyValue
 import WireFormat
 
-/// Writes the documents of a database, or of a part of it, as a fixture tree.
+/// Writes the documents of a database, or of a part of it, to a file.
 ///
 /// All documents are shown at one version, the newest at the start. Each slice uses its own snapshot, so that a long
 /// export does not hold one for long. The export must finish before the version leaves the history.
@@ -22,24 +22,27 @@ package struct ExportDocuments {
 
   /// The maximum number of documents read from one snapshot.
   private static let sliceDocumentsMax = 2000
-  /// The minimum size of the text passed to `write`, in bytes. A slice may exceed it.
-  private static let pieceBytesMin = 256 << 10
 
-  /// Writes the tree, and passes pieces of text to `write`. Returns the number of documents.
+  /// Writes the documents and passes pieces of text to `write`. Returns the number of documents, and of those that the
+  /// format cannot contain. If the part of the database below a path has no documents, writes nothing.
   ///
   /// Memory: the text of one slice, one frame for each level, and the patterns of the collections.
-  /// - Throws: ``StorageError`` if a read fails, ``Status`` if the version has left the history, and any error of
-  ///   `write`.
-  package func run(progress: (Int) -> Void = { _ in }, _ write: ([UInt8]) throws -> Void) throws -> Int {
+  /// - Throws: ``StorageError`` if a read fails, ``Status`` if the version has left the history, ``FixtureTreeError`` if
+  ///   the format cannot contain the documents, and any error of `write`.
+  package func run(
+    as format: DocumentFileWriter.Format = .tree, progress: (Int) -> Void = { _ in },
+    _ write: ([UInt8]) throws -> Void
+  ) throws -> (count: Int, skipped: Int) {
     let version = try slice(at: nil) { reader, _ in try reader.lastVersion() }
-    var writer = try FixtureTreeWriter(database: database, patterns: try patterns(at: version))
-    var count = 0
+    var writer = try DocumentFileWriter(
+      format, database: database, below: root, patterns: format == .tree ? try patterns(at: version) : [])
     var last: DocumentKey?
+    // Text is written between slices, so that a slow reader of the output holds no snapshot.
+    var pieces: [[UInt8]] = []
     if let key = DocumentKey(root) {
       try slice(at: version) { reader, pinned in
         guard let document = try Self.document(key, at: pinned, &reader) else { return }
-        try writer.write(key, EncodedFields(canonical: Array(document.fields)))
-        count += 1
+        try writer.add(key, EncodedFields(canonical: Array(document.fields))) { pieces.append($0) }
       }
     }
     var isAtEnd = false
@@ -53,16 +56,15 @@ package struct ExportDocuments {
           }
           last = step.key
           guard let document = step.document else { continue }
-          try writer.write(step.key, EncodedFields(canonical: Array(document.fields)))
-          count += 1
+          try writer.add(step.key, EncodedFields(canonical: Array(document.fields))) { pieces.append($0) }
         }
       }
-      progress(count)
-      if writer.output.count >= Self.pieceBytesMin { try write(writer.takeOutput()) }
+      progress(writer.count)
+      for piece in pieces { try write(piece) }
+      pieces.removeAll()
     }
-    try writer.finish()
-    try write(writer.takeOutput())
-    return count
+    if writer.count > 0 || root.isRoot { try writer.finish(write) }
+    return (writer.count, writer.skipped)
   }
 
   /// Runs `body` on a new snapshot with the version to read, or `nil` if the snapshot shows exactly that version.

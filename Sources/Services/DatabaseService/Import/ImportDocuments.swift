@@ -1,7 +1,7 @@
 import Dispatch
 import DocumentModel
 package import DocumentStore
-import FixtureTree
+package import FixtureTree
 import KeyValue
 
 /// The outcome of an import.
@@ -10,10 +10,13 @@ package struct ImportOutcome: Equatable, Sendable {
   package var documents = 0
   /// The number of these documents that already existed with the same fields.
   package var unchanged = 0
+  /// What the user should know about the files.
+  package var tally = ReadTally()
 
-  package init(documents: Int = 0, unchanged: Int = 0) {
+  package init(documents: Int = 0, unchanged: Int = 0, tally: ReadTally = ReadTally()) {
     self.documents = documents
     self.unchanged = unchanged
+    self.tally = tally
   }
 }
 
@@ -35,7 +38,9 @@ extension DocumentDatabase {
     let queue = ImportQueue()
     DispatchQueue(label: "hearth.import").async {
       do {
-        try files.forEachBatch(documentsMax: Self.loadBatchDocumentsMax, bytesMax: Self.loadBatchBytesMax) { batch in
+        let tally = try files.forEachBatch(
+          documentsMax: Self.loadBatchDocumentsMax, bytesMax: Self.loadBatchBytesMax
+        ) { batch in
           var items: [BulkLoader.Item] = []
           items.reserveCapacity(batch.documents.count)
           for document in batch.documents {
@@ -43,17 +48,22 @@ extension DocumentDatabase {
           }
           try queue.put(ImportQueue.Batch(items: items, mayReplace: batch.mayRepeat))
         }
-        queue.finish(nil)
-      } catch { queue.finish(error) }
+        queue.finish(.success(tally))
+      } catch { queue.finish(.failure(error)) }
     }
     defer { queue.close() }
     var outcome = ImportOutcome()
-    while let batch = try queue.take() {
-      try loader.load(batch.items, mayReplace: batch.mayReplace)
-      outcome.documents += batch.items.count
-      progress(outcome.documents)
+    while true {
+      switch queue.take() {
+      case .batch(let batch):
+        try loader.load(batch.items, mayReplace: batch.mayReplace)
+        outcome.documents += batch.items.count
+        progress(outcome.documents)
+      case .end(let result):
+        outcome.tally = try result.get()
+        return outcome
+      }
     }
-    return outcome
   }
 
   /// Stores documents in a database in use, in commits of ``applyBatchDocumentsMax`` documents.
@@ -65,7 +75,7 @@ extension DocumentDatabase {
     let pending = InFlightCommits()
     var read = 0
     defer { pending.waitForAll() }
-    try files.forEachBatch(documentsMax: Self.applyBatchDocumentsMax) { batch in
+    let tally = try files.forEachBatch(documentsMax: Self.applyBatchDocumentsMax) { batch in
       try pending.begin()
       let writes = batch.documents.map { Write(.update($0.fields, mask: nil), key: $0.key) }
       commit(CommitRequest(writes)) { [id] result in
@@ -74,7 +84,7 @@ extension DocumentDatabase {
       read += batch.documents.count
       progress(read)
     }
-    return ImportOutcome(documents: read, unchanged: try pending.finish())
+    return ImportOutcome(documents: read, unchanged: try pending.finish(), tally: tally)
   }
 
   /// The maximum number of documents in one write transaction of a load. It keeps both the cost of transactions and

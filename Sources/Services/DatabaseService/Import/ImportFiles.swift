@@ -11,19 +11,35 @@ package struct ImportFiles: Sendable {
     case file(String)
     /// Bytes in memory, with a name for errors.
     case text(name: String, [UInt8])
+    /// A copy of a source that can be read only once.
+    case copy(name: String, SpoolFile)
 
     /// The name of the source in errors.
     var name: String {
       switch self {
       case .file(let path): path
       case .text(let name, _): name
+      case .copy(let name, _): name
       }
     }
 
-    func open() throws(FixtureTreeError) -> ByteSource {
+    func open(meter: ReadMeter? = nil) throws(FixtureTreeError) -> ByteSource {
       switch self {
-      case .file(let path): try ByteSource(file: path)
+      case .file(let path): try ByteSource(file: path, meter: meter)
       case .text(let name, let bytes): ByteSource(bytes, name: name)
+      case .copy(_, let copy): copy.open(meter: meter)
+      }
+    }
+
+    /// The number of bytes, or `nil` if it is not known before the end.
+    var bytes: Int? {
+      switch self {
+      case .file(let path):
+        var file = stat()
+        guard path != "-", stat(path, &file) == 0, file.st_mode & S_IFMT == S_IFREG else { return nil }
+        return Int(file.st_size)
+      case .text: return nil
+      case .copy(_, let copy): return copy.count
       }
     }
   }
@@ -31,16 +47,45 @@ package struct ImportFiles: Sendable {
   private let sources: [Source]
   /// The database of relative references in the files.
   package let database: DatabaseID
+  private let options: ReadOptions
+  private let meter = ReadMeter()
 
   /// Names the sources. Nothing is read yet.
-  package init(_ sources: [Source], database: DatabaseID) {
+  package init(_ sources: [Source], database: DatabaseID, options: ReadOptions = ReadOptions()) {
     self.sources = sources
     self.database = database
+    self.options = options
   }
 
   /// Names the files. Nothing is read yet. The path `-` is standard input.
-  package init(_ paths: [String], database: DatabaseID) {
-    self.init(paths.map { .file($0) }, database: database)
+  package init(_ paths: [String], database: DatabaseID, options: ReadOptions = ReadOptions()) {
+    self.init(paths.map { .file($0) }, database: database, options: options)
+  }
+
+  /// The part of the files that the current pass has read, from 0 to 1, or `nil` if a length is not known.
+  package var fractionRead: Double? {
+    var total = 0
+    for source in sources {
+      guard let bytes = source.bytes else { return nil }
+      total += bytes
+    }
+    return total == 0 ? nil : min(1, Double(meter.bytes) / Double(total))
+  }
+
+  /// Returns the same files, all of which can be read again: sources that can be read only once, such as standard input
+  /// and pipes, are copied to temporary files. `progress` receives the number of bytes copied.
+  /// - Throws: ``FixtureTreeError`` if a source cannot be read or copied.
+  package func repeatable(progress: (Int) -> Void = { _ in }) throws(FixtureTreeError) -> ImportFiles {
+    guard unrepeatable != nil else { return self }
+    var copies: [Source] = []
+    for source in sources {
+      if case .file = source, source.bytes == nil {
+        copies.append(.copy(name: source.name, try SpoolFile(copying: try source.open(), progress: progress)))
+      } else {
+        copies.append(source)
+      }
+    }
+    return ImportFiles(copies, database: database, options: options)
   }
 
   /// Documents of one file that were read together.
@@ -63,14 +108,20 @@ package struct ImportFiles: Sendable {
     return nil
   }
 
-  /// Reads every document and passes them to `body` in batches. Memory: one batch and that of the reader.
+  /// Reads every document and passes them to `body` in batches. Returns facts that the user should know. Memory: one
+  /// batch and that of the reader.
   /// - Throws: ``FixtureTreeError`` with file, line and path if a file is invalid, and any error of `body`.
+  @discardableResult
   package func forEachBatch(
     documentsMax: Int, bytesMax: Int = 4 << 20, _ body: (Batch) throws -> Void
-  ) throws {
+  ) throws -> ReadTally {
+    var tally = ReadTally()
+    meter.reset()
     for (index, source) in sources.enumerated() {
-      var reader = try FixtureReader(try source.open(), database: database)
-      let mayRepeat = index > 0 || reader.format == .documentLines
+      let types = options.infersTypes ? try FixtureReader.inferTypes(try source.open(), options: options) : nil
+      var reader = try FixtureReader(
+        try source.open(meter: meter), database: database, options: options, types: types)
+      let mayRepeat = index > 0 || reader.mayRepeat
       var documents: [FixtureDocument] = []
       var bytes = 0
       while let document = try reader.next() {
@@ -84,7 +135,9 @@ package struct ImportFiles: Sendable {
         }
       }
       if !documents.isEmpty { try body(Batch(file: source.name, documents: documents, mayRepeat: mayRepeat)) }
+      tally.add(reader.tally)
     }
+    return tally
   }
 
   /// Reads all files completely without storing documents. If it succeeds, they can be stored. Returns the number of
