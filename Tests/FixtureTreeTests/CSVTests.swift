@@ -114,7 +114,10 @@ import WireFormat
   }
 
   @Test func otherEncodingsAreNamed() throws {
-    for (bytes, message) in [([0x69, 0x64, 0x0A, 0xE9], "not valid UTF-8"), ([0xFF, 0xFE, 0x69, 0x00], "UTF-16")] {
+    let texts: [([UInt8], String)] = [
+      ([0x69, 0x64, 0x0A, 0xE9], "not valid UTF-8"), ([0xFF, 0xFE, 0x69, 0x00], "UTF-16"),
+    ]
+    for (bytes, message) in texts {
       var options = ReadOptions()
       options.collection = try ResourcePath("users")
       let error = #expect(throws: FixtureTreeError.self) {

@@ -139,8 +139,8 @@ import Testing
     ),
     (
       "[{\"id\": \"a\", \"list\": [[1]]}]", "users",
-      "x.json:1:23: users: field \"list\": Cannot convert an array value in an array value.; put the inner array into a "
-        + "map, such as {\"values\": […]}"
+      "x.json:1:23: users: field \"list\": Nested arrays are not allowed; put the inner array into a map, "
+        + "such as {\"values\": […]}"
     ),
     ("[{\"id\": \"a\"}", "users", "x.json:1:13: the text ends too early; the file may be cut short"),
   ]

@@ -2,7 +2,7 @@ import DatabaseService
 import DocumentModel
 import FixtureTree
 
-/// The options of `import` that say how to read files, and what they lead to.
+/// The options of `import` that say how to read files, and the remarks on what was read.
 enum ReadChoice {
   static let options: [Command.Option] = [
     .value("collection", "PATH", "the collection for objects and rows without paths, such as users"),
@@ -78,11 +78,11 @@ enum ReadChoice {
     if tally.foreignReferences > 0 {
       let references = count(tally.foreignReferences, "reference", "references")
       if options.rewritesReferences {
-        lines.append("changed \(references) to other databases to \(database)")
+        lines.append("changed \(references) to other databases to \(database.name)")
       } else {
         lines.append(
           "warning: \(references) to another project or database, such as \(tally.firstForeignReference); "
-            + "--rewrite-refs changes them to \(database)")
+            + "--rewrite-refs changes them to \(database.name)")
       }
     }
     return lines

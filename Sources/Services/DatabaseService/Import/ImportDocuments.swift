@@ -10,7 +10,7 @@ package struct ImportOutcome: Equatable, Sendable {
   package var documents = 0
   /// The number of these documents that already existed with the same fields.
   package var unchanged = 0
-  /// What the user should know about the files.
+  /// The facts about the files that the user should know.
   package var tally = ReadTally()
 
   package init(documents: Int = 0, unchanged: Int = 0, tally: ReadTally = ReadTally()) {

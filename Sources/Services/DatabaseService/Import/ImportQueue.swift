@@ -16,7 +16,7 @@ final class ImportQueue: Sendable {
   /// The storing thread has given up, so the reader must end too.
   struct Closed: Error {}
 
-  /// What a queue contains.
+  /// An element of a queue.
   enum Piece: Sendable {
     case batch(Batch)
     /// The end of the files, with the facts about them, or the error that ended reading.

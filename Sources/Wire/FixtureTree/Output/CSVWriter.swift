@@ -30,7 +30,8 @@ struct CSVWriter {
   private static let pendingBytesMax = 1 << 20
 
   /// Starts a file.
-  /// - Throws: ``FixtureTreeError`` if the path is not that of a collection or there is no temporary file.
+  /// - Throws: ``FixtureTreeError`` if the path is not that of a collection, or if the temporary file
+  ///   cannot be created.
   init(database: DatabaseID, collection: ResourcePath) throws(FixtureTreeError) {
     guard collection.isCollection else {
       throw FixtureTreeError(

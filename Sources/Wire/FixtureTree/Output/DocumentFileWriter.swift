@@ -39,7 +39,7 @@ package struct DocumentFileWriter {
   /// Starts a file for the documents of `root` and below. `patterns` must cover their collections if the format is
   /// ``Format/tree``; others ignore it.
   /// - Throws: ``CollectionShape/InvalidPattern`` if a pattern is invalid, ``FixtureTreeError`` if the format cannot
-  ///   contain the documents of `root` or there is no temporary file.
+  ///   contain the documents of `root`, or if a temporary file cannot be created.
   package init(_ format: Format, database: DatabaseID, below root: ResourcePath, patterns: [String]) throws {
     values = FixtureValueWriter(documentsRoot: database.documentsRoot)
     self.format = format

@@ -2,7 +2,7 @@
 ///
 /// - `--id NAME` names the member with the ID. Otherwise it is `__id__`, `_id` or `id`, the first of these that the
 ///   first record has. Then every record must have it.
-/// - If the first record has none of them, no record may have one, and every document gets a random ID.
+/// - If the first record has no such member, no record may have one, and every document gets a random ID.
 /// - The member is also stored as a field, except `__id__`, whose name is reserved.
 enum RecordID {
   /// The members that are IDs without an option, in this order.
