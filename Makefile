@@ -24,8 +24,8 @@ MINUTES := 10
 WEBSDK :=
 
 # The C libraries of Package.swift, and pkg-config, which finds them.
-PACKAGES := pkg-config liblmdb-dev libuv1-dev libhttp-parser-dev libsimdjson-dev zlib1g-dev libxxhash-dev \
-  libnghttp2-dev libssl-dev libcurl4-openssl-dev libsodium-dev libcrypt-dev libre2-dev
+PACKAGES := pkg-config liblmdb-dev libuv1-dev libhttp-parser-dev libsimdjson-dev zlib1g-dev libzstd-dev \
+  libxxhash-dev libnghttp2-dev libssl-dev libcurl4-openssl-dev libsodium-dev libcrypt-dev libre2-dev
 
 RELEASE := .build/release/hearth
 SWIFT_FILES := Sources Tests Package.swift

@@ -47,7 +47,7 @@ let package = Package(
   targets: [
     // C libraries from Debian, each imported by exactly one Swift target. There are two exceptions: libcrypto computes
     // the digests of `Digests`, and the keys and imported password hashes of `Accounts`; zlib computes the CRC-32 of
-    // `Digests`, the gzip of `Transport`, and unpacks the files of `Archives`.
+    // `Digests`, the gzip of `Transport` and `Compression`, and unpacks the files of `Archives`.
     debian("CLMDB", pkgConfig: "lmdb", "liblmdb-dev"),
     debian("CUV", pkgConfig: "libuv", "libuv1-dev"),
     debian("CHTTPParser", "libhttp-parser-dev"),
@@ -57,6 +57,7 @@ let package = Package(
     debian("CSodium", pkgConfig: "libsodium", "libsodium-dev"),
     debian("CXCrypt", "libcrypt-dev"),
     debian("CZlib", pkgConfig: "zlib", "zlib1g-dev"),
+    debian("CZstd", pkgConfig: "libzstd", "libzstd-dev"),
     debian("CXXHash", pkgConfig: "libxxhash", "libxxhash-dev"),
     .systemLibrary(name: "CEpoll", path: path("CEpoll", in: "C")),
     .systemLibrary(name: "CTimex", path: path("CTimex", in: "C")),
@@ -76,13 +77,14 @@ let package = Package(
     // The model and its encodings.
     library("DocumentModel", in: "Model", ["Basics"]),
     library("WireFormat", in: "Wire", ["DocumentModel", "CSimdjson"]),
-    library("FixtureTree", in: "Wire", ["DocumentModel", "WireFormat", "Basics"]),
+    library("FixtureTree", in: "Wire", ["DocumentModel", "WireFormat", "Compression", "Basics"]),
     library("Archives", in: "Wire", ["FixtureTree", "Digests", "CZlib"]),
     library("FirebaseExport", in: "Wire", ["FixtureTree", "WireFormat", "DocumentModel", "Digests"]),
 
     // Shared by several layers.
     library("Basics"),
     library("Digests", ["CCrypto", "CZlib"]),
+    library("Compression", ["CZlib", "CZstd"]),
 
     // The store.
     library("KeyValue", in: "Storage"),
@@ -168,7 +170,7 @@ let package = Package(
       "HearthCLI", in: "CLI",
       [
         "CTimex", "HearthServer", "Accounts", "Files", "Transport", "WebClient", "DatabaseService",
-        "DocumentStore", "LMDBEngine", "Digests",
+        "DocumentStore", "LMDBEngine", "Digests", "Compression",
         "KeyValue",
         "RulesTesting",
         "RulesEngine", "Archives", "FirebaseExport", "FixtureTree", "WireFormat", "DocumentModel", "Basics",
@@ -195,9 +197,10 @@ let package = Package(
       "TestSupport", in: "Tools", ["WebClient", "DocumentModel", "WireFormat", "CNGHTTP2"]),
     tests("BasicsTests", ["Basics", "TestSupport"]),
     tests("DigestsTests", ["Digests", "Basics"]),
+    tests("CompressionTests", ["Compression", "TestSupport"]),
     tests("DocumentModelTests", ["DocumentModel", "TestSupport"]),
     tests("WireFormatTests", ["WireFormat", "DocumentModel", "TestSupport"]),
-    tests("FixtureTreeTests", ["FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests("FixtureTreeTests", ["FixtureTree", "Compression", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("ArchivesTests", ["Archives", "FixtureTree", "TestSupport"]),
     tests("FirebaseExportTests", ["FirebaseExport", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("LMDBEngineTests", ["LMDBEngine", "KeyValue", "TestSupport"]),

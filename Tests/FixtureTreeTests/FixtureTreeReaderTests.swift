@@ -101,7 +101,9 @@ import Testing
 
   static let c = "\"$collections\": [\"a\", \"a/*/s\"]"
   static let refused: [Case] = [
-    Case("not an object", "[]", ["x.json:1:1: a fixture tree must be an object, {…}"]),
+    Case(
+      "not an object", "[]",
+      ["x.json:1:1: the objects have no paths, so name the collection that they are for: --collection users"]),
     Case(
       "no shape", "{\"users\": {\"u1\": {\"n\": [1]}}, \"rooms\": {}}",
       [

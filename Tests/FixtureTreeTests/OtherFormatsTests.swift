@@ -67,10 +67,14 @@ import Testing
         + "\"users/u1\""
     ),
     (.documentLines, "{\"fields\": {}}", "x.json:1:2: \"path\" or \"name\" must come before \"fields\""),
-    (.documentLines, "{}", "x.json:1:2: the line lacks \"path\" or \"name\""),
+    (
+      .documentLines, "{}",
+      "x.json:1:2: the line lacks \"path\" or \"name\"; for lines without paths, give --collection"
+    ),
     (
       .documentLines, "{\"path\": \"a/b\", \"x\": 1}",
-      "x.json:1:17: a/b: unknown key \"x\"; a line has \"path\" or \"name\", and \"fields\" for the document's fields"
+      "x.json:1:17: a/b: unknown key \"x\"; a line has \"path\" or \"name\", and \"fields\" for the document's fields; "
+        + "for lines without paths, give --collection"
     ),
     (
       .documentLines,
@@ -80,7 +84,7 @@ import Testing
     ),
     (
       .documentLines, "{\"name\": \"a/b\"}",
-      "x.json:1:10: Document name \"a/b\" lacks \"projects\" at index 0."
+      "x.json:1:10: Document name \"a/b\" lacks \"projects\" at index 0. For lines without paths, give --collection."
     ),
   ]
 

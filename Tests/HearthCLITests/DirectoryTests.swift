@@ -58,7 +58,8 @@ import TestSupport
         """)
     #expect(try run("export", "a/1/b").output.contains(#""2": {"y": 2}"#))
     #expect(try run("export", "c").output.contains(#""$collections": ["c"]"#))
-    #expect(try run("export", "nothing").exit == .code(0))
+    let nothing = try run("export", "nothing")
+    #expect(nothing.exit == .code(1) && nothing.output.contains("no documents at or below nothing"))
   }
 
   @Test func laterFilesAndLinesReplaceDocuments() throws {

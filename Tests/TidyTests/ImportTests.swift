@@ -6,9 +6,9 @@ import Testing
   static let layers: [Set<String>] = [
     [
       "CCrypto", "CCurl", "CEpoll", "CHTTPParser", "CLMDB", "CNGHTTP2", "COpenSSL", "CRE2", "CSimdjson", "CSodium",
-      "CTimex", "CUV", "CXCrypt", "CXXHash", "CZlib",
+      "CTimex", "CUV", "CXCrypt", "CXXHash", "CZlib", "CZstd",
     ],
-    ["Basics", "Digests"],
+    ["Basics", "Compression", "Digests"],
     ["DocumentModel", "KeyValue", "Transport", "WebClient"],
     ["LMDBEngine", "WireFormat"],
     ["Accounts", "Files", "FixtureTree", "HearthClient", "KeyEncoding", "RulesEngine"],
@@ -58,9 +58,10 @@ import Testing
     // `hearth doctor` asks the kernel whether the clock is synchronized.
     "CTimex": ["HearthCLI"],
     "CXXHash": ["DocumentStore"], "CSodium": ["Accounts"], "CXCrypt": ["Accounts"],
-    // All checksums come from Digests. Accounts needs libcrypto's keys and password hashes, Transport zlib's gzip,
-    // Archives its decoder.
-    "CCrypto": ["Accounts", "Digests"], "CZlib": ["Transport", "Digests", "Archives"],
+    // All checksums come from Digests. Accounts needs libcrypto's keys and password hashes. Transport compresses
+    // bodies of requests and responses with zlib, Compression files, and Archives needs its decoder.
+    "CCrypto": ["Accounts", "Digests"], "CZlib": ["Transport", "Digests", "Archives", "Compression"],
+    "CZstd": ["Compression"],
     // Other modules reach the handlers of the API through the server.
     "Gateway": ["HearthServer"],
     "TestSupport": ["Benchmarks", "Fuzzers"],

@@ -47,6 +47,8 @@ import Testing
     ("Firebase exports", "Sources/Wire/FirebaseExport/ExportLimits.swift"),
     ("Archives", "Sources/Wire/Archives/ArchiveLimits.swift"),
     ("Index files", "Sources/Wire/FixtureTree/IndexFile/IndexFile.swift"),
+    ("CSV files", "Sources/Wire/FixtureTree/Records/CSVLimits.swift"),
+    ("Compressed files", "Sources/Compression/CompressionFormat.swift"),
   ]
 
   @Test func pageMatchesTheCode() throws {

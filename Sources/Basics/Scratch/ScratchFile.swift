@@ -1,13 +1,13 @@
 import Glibc
 
 /// A temporary file without a name: the system removes it when the process closes it or dies.
-final class ScratchFile: Sendable {
+package final class ScratchFile: Sendable {
   private let descriptor: Int32
   private let directory: String
 
   /// Creates a file in a directory, or in the system's temporary directory if that fails.
   /// - Throws: ``ScratchError`` if neither is possible.
-  init(in directory: String?) throws(ScratchError) {
+  package init(in directory: String?) throws(ScratchError) {
     let temporary = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
     var code: Int32 = 0
     for path in [directory, temporary].compactMap({ $0 }) {
@@ -44,7 +44,7 @@ final class ScratchFile: Sendable {
 
   /// Writes bytes at an offset.
   /// - Throws: ``ScratchError/diskFull(path:)`` if the disk is full, or another ``ScratchError``.
-  func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(ScratchError) {
+  package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(ScratchError) {
     var written = 0
     while written < bytes.count {
       let step = pwrite(
@@ -57,7 +57,7 @@ final class ScratchFile: Sendable {
 
   /// Fills `bytes` from an offset on.
   /// - Throws: ``ScratchError/system(operation:path:code:)`` if the file cannot be read or is too short.
-  func read(at offset: Int, into bytes: UnsafeMutableRawBufferPointer) throws(ScratchError) {
+  package func read(at offset: Int, into bytes: UnsafeMutableRawBufferPointer) throws(ScratchError) {
     var done = 0
     while done < bytes.count {
       let step = pread(descriptor, bytes.baseAddress.map { $0 + done }, bytes.count - done, off_t(offset + done))

@@ -197,6 +197,22 @@ enum Corpus {
     return [tar, local + entry + end, gzip]
   }()
 
+  static let records: [[UInt8]] =
+    texts([
+      #"[{"id": "a", "at": {"_seconds": 1, "_nanoseconds": 0}, "p": {"_latitude": 1, "_longitude": 2}}, {"id": "b"}]"#,
+      #"{"users": [{"_id": 1, "r": {"_firestore": {"projectId": "p"}, "_path": {"segments": ["a", "b"]}}}], "b": []}"#,
+      #"{"n": 1, "b": {"type": "Buffer", "data": [1, 2]}}"# + "\n" + #"{"n": 2, "v": {"_values": [1, 2]}}"#,
+      "id,n:int,t:timestamp,g:geo,j:json\na,1,2025-01-01,\"1,2\",\"[1, {\"\"$ref\"\": \"\"a/b\"\"}]\"\nb,,,,\n",
+      "__path__;name\r\na/b;\"x;\"\"y\"\"\r\n\"\r\n",
+    ]) + [
+      // gzip and zstd of `[{"id": 1}]`.
+      [
+        0x1F, 0x8B, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0x8B, 0xAE, 0x56, 0xCA, 0x4C, 0x51, 0xB2, 0x52,
+        0x30, 0xAC, 0x8D, 0x05, 0x00, 0xD1, 0xE2, 0xCE, 0x89, 0x0B, 0x00, 0x00, 0x00,
+      ],
+      [0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x58, 0x59, 0x00, 0x00] + Array(#"[{"id": 1}]"#.utf8),
+    ]
+
   static let rulesets = texts([
     "rules_version = '2'; service cloud.firestore { match /databases/{d}/documents { function own(id) { let u = request.auth.uid; return u == id; } match /users/{id} { allow read, write: if own(id); match /notes/{n=**} { allow get: if exists(/databases/$(d)/documents/users/$(id)); } } } }",
     "service cloud.firestore { match /databases/{d}/documents/{x=**} { allow read: if request.time < timestamp.date(2030, 1, 1) } }",

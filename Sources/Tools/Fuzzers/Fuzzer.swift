@@ -54,6 +54,10 @@ struct Fuzzer: Sendable {
       name: "archive", summary: "tar, gzip and zip archives", corpus: Corpus.archives, tokens: ["ustar", "../", "PK"],
       run: ArchiveFuzz.run),
     Fuzzer(
+      name: "records", summary: "arrays, lines without paths and CSV, also compressed", corpus: Corpus.records,
+      tokens: Corpus.jsonTokens + ["\"\"", "\r\n", ",", ";", ":int", ":json", "__id__", "_id", "_seconds", "_path"],
+      run: FixtureFuzz.records),
+    Fuzzer(
       name: "stored-row", summary: "stored documents, whole and damaged", corpus: Corpus.protobuf, tokens: [],
       run: StoreFuzz.storedRow),
     Fuzzer(

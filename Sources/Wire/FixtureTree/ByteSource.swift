@@ -20,11 +20,16 @@ package final class ByteSource {
     self.readNext = read
   }
 
-  /// Opens a file, or standard input if the path is `-`. The file closes when the source is deallocated.
+  /// Opens a file, or standard input if the path is `-`. The file closes when the source is deallocated. `meter` counts
+  /// the bytes read.
   /// - Throws: ``FixtureTreeError`` if the file cannot be opened.
-  package convenience init(file path: String) throws(FixtureTreeError) {
+  package convenience init(file path: String, meter: ReadMeter? = nil) throws(FixtureTreeError) {
     let file = try OpenFile(path)
-    self.init(name: path) { (buffer) throws(FixtureTreeError) in try file.read(into: buffer) }
+    self.init(name: path) { (buffer) throws(FixtureTreeError) in
+      let count = try file.read(into: buffer)
+      meter?.add(count)
+      return count
+    }
   }
 
   /// Creates a source for bytes in memory. Each read returns at most `chunkBytesMax` of them.
@@ -58,41 +63,50 @@ package final class ByteSource {
   /// - Throws: ``FixtureTreeError`` if reading fails, or if more than `bytesMax` bytes remain.
   package func readAll(bytesMax: Int) throws(FixtureTreeError) -> [UInt8] {
     var bytes: [UInt8] = []
+    var piece = [UInt8](repeating: 0, count: 64 << 10)
     while true {
-      let piece = try peek(64 << 10)
-      head = []
-      headOffset = 0
-      if piece.isEmpty { return bytes }
-      bytes += piece
+      let count = try fill(&piece, from: 0, isHead: true)
+      if count == 0 { return bytes }
+      bytes += piece[..<count]
       guard bytes.count <= bytesMax else {
         throw FixtureTreeError(file: name, message: "is longer than \(bytesMax) bytes")
       }
     }
   }
 
-  /// Returns up to `count` of the next bytes without consuming them. If the bytes of an earlier peek are not consumed
-  /// yet, `count` must not be less than the count of that peek.
+  /// Returns up to `count` of the next bytes without consuming them; fewer only at the end.
   /// - Throws: ``FixtureTreeError`` if reading fails.
   func peek(_ count: Int) throws(FixtureTreeError) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: count)
-    var filled = 0
-    while filled < count {
-      var piece = 0
-      var failure: FixtureTreeError?
-      bytes.withUnsafeMutableBytes { buffer in
-        do throws(FixtureTreeError) {
-          piece = try read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[filled...]))
-        } catch {
-          failure = error
-        }
+    if head.count - headOffset < count {
+      var bytes = Array(head[headOffset...])
+      var filled = bytes.count
+      bytes.append(contentsOf: repeatElement(0, count: count - filled))
+      while filled < count {
+        let piece = try fill(&bytes, from: filled, isHead: false)
+        if piece == 0 { break }
+        filled += piece
       }
-      if let failure { throw failure }
-      if piece == 0 { break }
-      filled += piece
+      bytes.removeLast(count - filled)
+      head = bytes
+      headOffset = 0
     }
-    bytes.removeLast(count - filled)
-    head = bytes
-    return bytes
+    return Array(head[headOffset...].prefix(count))
+  }
+
+  /// Reads bytes into an array from an index on: with `isHead` the next bytes, else those after the peeked ones.
+  private func fill(_ bytes: inout [UInt8], from start: Int, isHead: Bool) throws(FixtureTreeError) -> Int {
+    var count = 0
+    var failure: FixtureTreeError?
+    bytes.withUnsafeMutableBytes { buffer in
+      let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[start...])
+      do throws(FixtureTreeError) {
+        count = isHead ? try read(into: rest) : try readNext(rest)
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+    return count
   }
 }
 
@@ -105,6 +119,12 @@ private final class OpenFile {
     self.path = path
     descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw Self.failure("cannot open the file", path) }
+    var file = stat()
+    guard fstat(descriptor, &file) != 0 || file.st_mode & S_IFMT != S_IFDIR else {
+      if descriptor > STDIN_FILENO { close(descriptor) }
+      throw FixtureTreeError(
+        file: path, message: "is a directory, not a file of documents; name the files in it, such as \(path)/*.json")
+    }
     posix_fadvise(descriptor, 0, 0, POSIX_FADV_SEQUENTIAL)
   }
 

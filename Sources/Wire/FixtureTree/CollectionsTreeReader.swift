@@ -25,13 +25,17 @@ package struct CollectionsTreeReader: ~Copyable {
 
   /// Creates a reader at the start of a file. References without a database refer to `database`.
   package init(
-    _ source: ByteSource, database: DatabaseID, bufferBytes: Int = JSONTokenizer.bufferBytesDefault
+    _ source: ByteSource, database: DatabaseID, bufferBytes: Int = JSONTokenizer.bufferBytesDefault,
+    options: ReadOptions = ReadOptions()
   ) {
-    builder = DocumentBuilder(source, database: database, .oneValue, bufferBytes: bufferBytes)
+    builder = DocumentBuilder(
+      source, database: database, .oneValue, bufferBytes: bufferBytes, options: options)
   }
 
   /// The current size of all buffers, in bytes.
   package var bufferedBytes: Int { builder.bufferedBytes }
+  /// The facts about the part of the file that was read.
+  package var tally: ReadTally { builder.tally }
 
   /// Returns the next document, or `nil` at the end.
   /// - Throws: ``FixtureTreeError`` if the file violates the format or the rules for writes. Later calls throw it

@@ -25,6 +25,11 @@ extension DocumentBuilder {
     guard try next() == .objectEnd else { throw failure("a special value must be the only member of its object") }
   }
 
+  private static let specialKeys: [StaticString] = ["$timestamp", "$ref", "$bytes", "$geo", "$double", "$vector"]
+
+  /// Returns whether ``fixtureSpecial()`` knows a key.
+  static func isSpecialKey(_ key: UnsafeRawBufferPointer) -> Bool { specialKeys.contains { isEqual(key, $0) } }
+
   /// Returns the number of a token, which can be the name of a number that JSON cannot express.
   private func specialDouble(_ token: JSONTokenizer.Token) throws(FixtureTreeError) -> Double {
     if token == .number { return try double() }
@@ -60,6 +65,11 @@ extension DocumentBuilder {
       }
       components.append(try specialDouble(token))
     }
+    try vector(components)
+  }
+
+  /// Appends a vector.
+  mutating func vector(_ components: [Double]) throws(FixtureTreeError) {
     try encode { (encoder) throws(WireError) in
       try encoder.beginMap()
       try Self.key("__type__", &encoder)

@@ -8,6 +8,8 @@ extension DocumentBuilder {
     case fixture
     /// `{"__datatype__": "timestamp", "value": {…}}`, as in `__collections__` trees.
     case datatype
+    /// Plain JSON of other programs, with the special values of fixture trees and those of Firebase's SDKs.
+    case record
     /// `{"timestampValue": "…"}`, as in the REST API: every value names its type.
     case wire
   }
@@ -82,20 +84,27 @@ extension DocumentBuilder {
     if first == .key, notation == .fixture, tokens.text.first == UInt8(ascii: "$"), !Self.isEscaped(tokens.text) {
       return try fixtureSpecial()
     }
+    if first == .key, notation == .record, tokens.text.first == UInt8(ascii: "$"), Self.isSpecialKey(tokens.text) {
+      return try fixtureSpecial()
+    }
     if first == .key, notation == .datatype, Self.isEqual(tokens.text, "__datatype__") {
       return try datatypeSpecial()
     }
+    let mark = encoder.mark
+    var mayBeSDKValue = false
     try encode { (encoder) throws(WireError) in try encoder.beginMap() }
     keys.open()
     var token = first
     while token == .key {
       var name = tokens.text
+      if SDKValue.mayHave(name) { mayBeSDKValue = true }
       if notation == .fixture { name = try unescaped(name) }
       try field(name, notation)
       token = try next()
     }
     keys.close()
     try encode { (encoder) throws(WireError) in try encoder.endMap() }
+    if mayBeSDKValue { try replaceSDKValue(from: mark, notation) }
   }
 
   /// Returns a key without the `$` that escapes a leading `$`.
@@ -165,11 +174,21 @@ extension DocumentBuilder {
     }
   }
 
-  /// Appends a reference given as a path in the target database or as a full name.
+  /// Appends a reference given as a path in the target database or as a full name. Counts a name of another database,
+  /// and changes it to the same path of the target database if the options say so.
   mutating func reference(_ text: UnsafeRawBufferPointer) throws(FixtureTreeError) {
     scratch.removeAll(keepingCapacity: true)
-    if !ReferenceText.isFullName(text) { scratch.append(contentsOf: documentsRoot) }
-    scratch.append(contentsOf: text)
+    let isFullName = ReferenceText.isFullName(text)
+    var rest = text
+    if isFullName, !text.starts(with: documentsRoot) {
+      if tally.foreignReferences == 0 {
+        tally.firstForeignReference = String(decoding: text.prefix(FixtureTreeError.quotedBytesMax), as: UTF8.self)
+      }
+      tally.foreignReferences += 1
+      if options.rewritesReferences { rest = ReferenceText.path(inFullName: text) }
+    }
+    if !isFullName || rest.count < text.count { scratch.append(contentsOf: documentsRoot) }
+    scratch.append(contentsOf: rest)
     let name = scratch
     do throws(WireError) {
       try name.withUnsafeBytesTyped { (buffer) throws(WireError) in try encoder.reference(buffer) }
@@ -189,6 +208,16 @@ enum ReferenceText {
     let segments = text.split(separator: UInt8(ascii: "/"), maxSplits: 5, omittingEmptySubsequences: false)
     return segments.count == 6 && segments[0].elementsEqual("projects".utf8)
       && segments[2].elementsEqual("databases".utf8) && segments[4].elementsEqual("documents".utf8)
+  }
+
+  /// Returns the path of the document in a full name.
+  static func path(inFullName name: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    var slashes = 0
+    let start = name.firstIndex { byte in
+      if byte == UInt8(ascii: "/") { slashes += 1 }
+      return slashes == 5
+    }
+    return UnsafeRawBufferPointer(rebasing: name[((start ?? name.count - 1) + 1)...])
   }
 }
 

@@ -21,6 +21,9 @@ struct DocumentBuilder: ~Copyable {
   }
   /// The documents root of the target database, followed by `/`.
   let documentsRoot: [UInt8]
+  let options: ReadOptions
+  /// The facts about the part of the file that was read.
+  var tally = ReadTally()
   /// A buffer for decoded bytes values and for the names of references.
   var scratch: [UInt8] = []
 
@@ -30,7 +33,11 @@ struct DocumentBuilder: ~Copyable {
   private var fieldNames: [UInt8] = []
   private var fieldStarts: [Int] = []
 
-  init(_ source: ByteSource, database: DatabaseID, _ extent: JSONTokenizer.Extent, bufferBytes: Int) {
+  init(
+    _ source: ByteSource, database: DatabaseID, _ extent: JSONTokenizer.Extent, bufferBytes: Int,
+    options: ReadOptions = ReadOptions()
+  ) {
+    self.options = options
     tokens = JSONTokenizer(source, extent, bufferBytes: bufferBytes)
     documentsRoot = Array(database.documentsRoot.utf8) + [UInt8(ascii: "/")]
   }

@@ -15,13 +15,17 @@ package struct DocumentLinesReader: ~Copyable {
 
   /// Creates a reader at the start of a file. References without a database refer to `database`.
   package init(
-    _ source: ByteSource, database: DatabaseID, bufferBytes: Int = JSONTokenizer.bufferBytesDefault
+    _ source: ByteSource, database: DatabaseID, bufferBytes: Int = JSONTokenizer.bufferBytesDefault,
+    options: ReadOptions = ReadOptions()
   ) {
-    builder = DocumentBuilder(source, database: database, .manyValues, bufferBytes: bufferBytes)
+    builder = DocumentBuilder(
+      source, database: database, .manyValues, bufferBytes: bufferBytes, options: options)
   }
 
   /// The current size of all buffers, in bytes.
   package var bufferedBytes: Int { builder.bufferedBytes }
+  /// The facts about the part of the file that was read.
+  package var tally: ReadTally { builder.tally }
 
   /// Returns the next document, or `nil` at the end.
   /// - Throws: ``FixtureTreeError`` if the file violates the format or the rules for writes. Later calls throw it
@@ -66,11 +70,13 @@ package struct DocumentLinesReader: ~Copyable {
       } else {
         throw builder.failure(
           "unknown key \(FixtureTreeError.quote(builder.tokens.text)); a line has \"path\" or \"name\", and "
-            + "\"fields\" for the document's fields")
+            + "\"fields\" for the document's fields; for lines without paths, give --collection")
       }
     }
     builder.keys.close()
-    guard let key else { throw builder.failure("the line lacks \"path\" or \"name\"") }
+    guard let key else {
+      throw builder.failure("the line lacks \"path\" or \"name\"; for lines without paths, give --collection")
+    }
     return try builder.closeDocument(key, line: line)
   }
 
@@ -96,7 +102,7 @@ package struct DocumentLinesReader: ~Copyable {
     do throws(ModelError) {
       return try ResourceName.document(name).1.path.bytes
     } catch {
-      throw builder.failure(error.description)
+      throw builder.failure("\(error.description) For lines without paths, give --collection.")
     }
   }
 }

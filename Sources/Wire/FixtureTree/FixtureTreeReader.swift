@@ -56,14 +56,17 @@ package struct FixtureTreeReader: ~Copyable {
   /// the file has no `$collections`.
   package init(
     _ source: ByteSource, database: DatabaseID, shape: CollectionShape? = nil,
-    bufferBytes: Int = JSONTokenizer.bufferBytesDefault
+    bufferBytes: Int = JSONTokenizer.bufferBytesDefault, options: ReadOptions = ReadOptions()
   ) {
-    builder = DocumentBuilder(source, database: database, .oneValue, bufferBytes: bufferBytes)
+    builder = DocumentBuilder(
+      source, database: database, .oneValue, bufferBytes: bufferBytes, options: options)
     self.shape = shape
   }
 
   /// The current size of all buffers, in bytes.
   package var bufferedBytes: Int { builder.bufferedBytes }
+  /// The facts about the part of the file that was read.
+  package var tally: ReadTally { builder.tally }
 
   /// Returns the next document, or `nil` at the end.
   /// - Throws: ``FixtureTreeError`` if the file violates the format or the rules for writes. Later calls throw it
@@ -159,7 +162,14 @@ package struct FixtureTreeReader: ~Copyable {
     do throws(FixtureTreeError) {
       while ids.count < Self.guessedCollectionsMax {
         ids.append(String(decoding: try builder.unescaped(builder.tokens.text), as: UTF8.self))
-        try builder.skipValue(try builder.next())
+        let token = try builder.next()
+        guard token == .objectStart else {
+          error.message =
+            "the file is not a fixture tree, because \(Self.jsonText(ids[ids.count - 1])) is not a map of documents; "
+            + "if each object of the file is a document, name their collection: --collection users"
+          return error
+        }
+        try builder.skipValue(token)
         guard try builder.next() == .key else { break }
       }
     } catch {

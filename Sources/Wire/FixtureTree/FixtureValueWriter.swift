@@ -107,6 +107,11 @@ struct FixtureValueWriter {
 
   // MARK: Inline
 
+  /// Appends a value on one line of any length.
+  func append(_ value: EncodedValue, to out: inout [UInt8]) throws(WireError) {
+    _ = try appendInline(try value.content, limit: .max, to: &out)
+  }
+
   /// Appends a value on the current line. Stops and returns `false` as soon as `out` is longer than `limit`.
   func appendInline(
     _ content: EncodedValue.Content, limit: Int, to out: inout [UInt8]
@@ -222,12 +227,14 @@ struct FixtureValueWriter {
     out.append(contentsOf: "]}".utf8)
   }
 
-  /// Appends a reference: as a path if it is in the exported database, unless that path looks like a full name.
   private func appendReference(_ name: UnsafeRawBufferPointer, to out: inout [UInt8]) {
-    if name.starts(with: documentsRoot) {
-      let path = UnsafeRawBufferPointer(rebasing: name[documentsRoot.count...])
-      if !ReferenceText.isFullName(path) { return JSONStringText.append(path, to: &out) }
-    }
-    JSONStringText.append(name, to: &out)
+    JSONStringText.append(shortReference(name), to: &out)
+  }
+
+  /// Returns the text of a reference: a path if it is in the exported database, unless that path looks like a full name.
+  func shortReference(_ name: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    guard name.starts(with: documentsRoot) else { return name }
+    let path = UnsafeRawBufferPointer(rebasing: name[documentsRoot.count...])
+    return ReferenceText.isFullName(path) ? name : path
   }
 }

@@ -81,17 +81,21 @@ struct Terminal: Sendable {
 struct Progress {
   private let isShown: Bool
   private var lastShown: Int64 = 0
-  private let started = Progress.now()
+  private var started = Progress.now()
   private var hasLine = false
 
   /// Starts the clock; shows nothing if `isQuiet`.
   init(isQuiet: Bool = false) { isShown = !isQuiet && Terminal.error.isTerminal }
 
-  /// Shows a count and its rate, at most ten times a second. `what` is the unit, such as `documents imported`.
-  mutating func show(_ count: Int, _ what: String) {
+  /// Shows a count and its rate, at most ten times a second. `what` is the unit, such as `documents imported`. If
+  /// `fraction` is known, the part of the work that is done, it also shows that and the time left.
+  mutating func show(_ count: Int, _ what: String, fraction: @autoclosure () -> Double? = nil) {
     let passed = Self.now() - started
-    show("\(count) \(what), \(passed > 0 ? count * 1000 / Int(passed) : 0)/s")
+    show(ProgressText.line(count, what, fraction: fraction(), milliseconds: Int(passed)))
   }
+
+  /// Starts the clock again, for another pass.
+  mutating func restart() { started = Self.now() }
 
   /// Shows a text, at most ten times a second.
   mutating func show(_ text: @autoclosure () -> String) {

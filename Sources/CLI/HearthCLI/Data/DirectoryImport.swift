@@ -27,14 +27,12 @@ struct DirectoryImport {
     var indexes = indexes
     let file = try directory.makeFile(of: files.database)
     if access(file, F_OK) == 0, try !isEmpty(file, files.database) {
-      if let once = files.unrepeatable {
-        throw CommandFailure.data(
-          "\(once): an import into a database that is not empty reads its input twice; save the input as a file, and "
-            + "import the file")
-      }
-      _ = try files.check { progress.show($0, of: files.expectedCount, "documents checked") }
+      // The files are read twice: everything is checked before anything is stored.
+      let files = try files.repeatable { progress.show("\(ByteCount.text($0)) of the input read") }
+      _ = try files.check { progress.show($0, "documents checked", fraction: files.fraction(after: $0)) }
+      progress.restart()
       let database = try open(file, files.database, indexes: nil)
-      return try database.apply(files) { progress.show($0, of: files.expectedCount, "documents imported") }
+      return try database.apply(files) { progress.show($0, "documents imported", fraction: files.fraction(after: $0)) }
     }
     // This process has locked the directory, so a file of this name is left from an interrupted import.
     let unfinished = "\(file).importing"
@@ -45,7 +43,7 @@ struct DirectoryImport {
       indexes = try empty.read { reader in try empty.indexes(&reader).configuration }
     }
     let outcome = try open(unfinished, files.database, indexes: indexes).load(files) {
-      progress.show($0, of: files.expectedCount, "documents imported")
+      progress.show($0, "documents imported", fraction: files.fraction(after: $0))
     }
     guard rename(unfinished, file) == 0 else { throw StorageError.system(operation: "rename", path: file, code: errno) }
     try syncDirectory(of: file)

@@ -1,3 +1,4 @@
+import Compression
 import DatabaseService
 import DocumentModel
 import FirebaseExport
@@ -6,24 +7,27 @@ import Glibc
 import WireFormat
 
 extension Command {
-  /// Writes documents as a fixture tree, or a project as a Firebase export.
+  /// Writes documents to a file or standard output, or a project as a Firebase export.
   static let export = Command(
     name: "export", summary: "Writes documents to a file, or a project as a Firebase export.",
     operands: "[PATH | DIR]", operandCount: 0...1,
     options: [.value("data", "DIR", "export from a data directory, even while a server uses it")]
       + DatabaseChoice.serverOptions + [
-        .value("format", "FORMAT", "tree or firebase (default: tree)"),
-        .value("output", "FILE", "write to this file, replacing it when the export is complete (default: stdout)"),
+        .value("output", "FILE", "write to this file, replacing it when the export is complete (default: stdout)")
+      ] + ExportChoice.options + [
         ExportParts.option,
         .flag("force", "with --format firebase, replace an earlier export in DIR"),
         .flag("quiet", "show no progress"),
       ] + ServerExport.options,
     details: """
-      The output is a fixture tree: JSON that `hearth import` reads. PATH limits the export to a document or a
-      collection and everything below it. Export, import, export yields identical files.
+      PATH limits the export to a document or a collection and everything below it. `hearth import` reads all formats:
 
-      With --format firebase, the output is the folder DIR, in the form of `firebase emulators:export`: the documents,
-      accounts with their password hashes, and files. The emulators and `hearth import` read it.
+      - `tree`: a fixture tree, one JSON object. Export, import, export yields identical files.
+      - `ndjson`: one line `{"path": …, "fields": …}` per document.
+      - `csv`: the documents of the collection PATH, without their subcollections. The column `__id__` has the IDs. A
+        header such as `age:int` names the type of a column, and columns of several types, maps and arrays are JSON.
+      - `firebase`: the folder DIR, in the form of `firebase emulators:export`, with the documents, the accounts with
+        their password hashes, and the files. The Emulator Suite reads it too.
 
       The export shows all documents as of one moment, if the server can read the past. The official emulator and Cloud
       Firestore can, too: https://firestore.googleapis.com is a valid --server. Cloud Firestore keeps past states for an
@@ -38,6 +42,8 @@ extension Command {
       ("hearth export > backup.json", "everything, from the server at http://127.0.0.1:8080"),
       ("hearth export users/ann --output ann.json", "one document and everything below it"),
       ("hearth export --data ./hearth-data --project demo", "without a server"),
+      ("hearth export --output backup.ndjson.gz", "one document per line, compressed"),
+      ("hearth export users --format csv --output users.csv", "one collection, for a spreadsheet"),
       ("hearth export --format firebase ./export --data ./hearth-data --project my-app", "for the Emulator Suite"),
       (
         "hearth export --server https://firestore.googleapis.com --project my-app --key my-app.json --output all.json",
@@ -46,40 +52,65 @@ extension Command {
     ],
     run: { arguments in
       try arguments.exclude("data", "server")
-      switch arguments.value("format") ?? "tree" {
-      case "tree": return try exportTree(arguments)
-      case "firebase": return try exportFolder(arguments)
-      case let other: throw arguments.refusal(of: "format", other, "must be tree or firebase")
-      }
+      return arguments.value("format") == "firebase" ? try exportFolder(arguments) : try exportFile(arguments)
     })
 
-  private static func exportTree(_ arguments: Arguments) throws -> Int32 {
+  private static func exportFile(_ arguments: Arguments) throws -> Int32 {
     for name in ["only", "force"] where arguments.has(name) {
       throw arguments.refusal(of: [name], "needs --format firebase")
     }
     let path = try arguments.operands.first.map(DatabaseChoice.path) ?? .root
-    let output = try OutputFile(arguments.value("output"))
-    var progress = Progress(isQuiet: arguments.has("quiet") || (output.path == nil && Terminal.output.isTerminal))
+    let format = try ExportChoice.format(arguments)
+    if format == .csv, !path.isCollection {
+      throw CommandFailure.usage("a CSV file has the documents of one collection; give its path, such as users")
+    }
+    let isQuiet = arguments.has("quiet")
+    let output = try OutputFile(arguments.value("output"), compression: try ExportChoice.compression(arguments))
+    var progress = Progress(isQuiet: isQuiet || (output.path == nil && Terminal.output.isTerminal))
     defer { progress.clear() }
+    let outcome: (count: Int, skipped: Int)
+    var download: ServerExport?
     if let directory = arguments.value("data") {
       let id = try DatabaseChoice.database(arguments)
       let store = try DirectoryReader(directory).open(id)
-      _ = try ExportDocuments(store, database: id, below: path)
-        .run(progress: { progress.show($0, "documents exported") }, output.write)
-      try output.finish()
+      outcome = try ExportDocuments(store, database: id, below: path)
+        .run(as: format, progress: { progress.show($0, "documents exported") }, output.write)
     } else {
-      let export = try ServerExport(arguments, below: path, output: output.path, isQuiet: arguments.has("quiet"))
+      let export = try ServerExport(arguments, below: path, output: output.path, isQuiet: isQuiet)
       try export.download { text in progress.show(text) }
-      try write(export, to: output)
-      try output.finish()
-      export.finish()
+      outcome = try write(export, as: format, below: path, to: output)
+      download = export
+    }
+    guard outcome.count > 0 || path.isRoot else {
+      download?.finish()
+      throw CommandFailure.failed("no documents at or below \(path); `hearth get` lists the collections")
+    }
+    try output.finish()
+    download?.finish()
+    progress.clear()
+    if outcome.skipped > 0, !isQuiet {
+      let many = outcome.skipped != 1
+      Terminal.error.write(
+        "hearth export: \(outcome.skipped) \(many ? "documents" : "document") below those of \(path) "
+          + "\(many ? "are" : "is") not in the CSV file; export each collection, or use --format ndjson\n")
     }
     return 0
   }
 
+  private static func write(
+    _ export: ServerExport, as format: DocumentFileWriter.Format, below path: ResourcePath, to output: OutputFile
+  ) throws -> (count: Int, skipped: Int) {
+    var writer = try DocumentFileWriter(
+      format, database: export.database, below: path, patterns: format == .tree ? try export.patterns() : [])
+    try export.forEach { try writer.add($0, $1, output.write) }
+    if writer.count > 0 || path.isRoot { try writer.finish(output.write) }
+    return (writer.count, writer.skipped)
+  }
+
   private static func exportFolder(_ arguments: Arguments) throws -> Int32 {
-    guard let folder = arguments.operands.first, !arguments.has("output") else {
-      throw CommandFailure.usage("with --format firebase, name the folder to write as operand, without --output")
+    guard let folder = arguments.operands.first, !arguments.has("output"), !arguments.has("compress") else {
+      throw CommandFailure.usage(
+        "with --format firebase, name the folder to write as operand, without --output and --compress")
     }
     let id = try DatabaseChoice.database(arguments)
     let parts = try ExportParts.chosen(arguments)
@@ -111,16 +142,6 @@ extension Command {
     if !isQuiet { Terminal.output.write("\(summary.text("exported"))\n") }
     return 0
   }
-
-  private static func write(_ export: ServerExport, to output: OutputFile) throws {
-    var writer = try FixtureTreeWriter(database: export.database, patterns: try export.patterns())
-    try export.forEach { key, fields in
-      try writer.write(key, fields)
-      if writer.output.count >= 256 << 10 { try output.write(writer.takeOutput()) }
-    }
-    try writer.finish()
-    try output.write(writer.takeOutput())
-  }
 }
 
 /// The output of an export: standard output, or a file that gets its name when it is complete and on disk.
@@ -129,10 +150,12 @@ final class OutputFile {
   let path: String?
   private let unfinished: String
   private let descriptor: Int32
+  private let compressor: Compressor?
   private var isFinished = false
 
-  init(_ path: String?) throws {
+  init(_ path: String?, compression: CompressionFormat? = nil) throws {
     self.path = path
+    compressor = try compression.map { try Compressor($0) }
     unfinished = "\(path ?? "").\(getpid()).part"
     descriptor = path == nil ? STDOUT_FILENO : open(unfinished, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw failure("cannot be written") }
@@ -144,9 +167,13 @@ final class OutputFile {
     if !isFinished { unlink(unfinished) }
   }
 
-  /// Appends bytes.
+  /// Appends bytes, compressed if the file is.
   /// - Throws: ``CommandFailure`` if the file cannot be written.
   func write(_ bytes: [UInt8]) throws {
+    try append(compressor?.encode(bytes) ?? bytes)
+  }
+
+  private func append(_ bytes: [UInt8]) throws {
     guard path != nil else { return Terminal.output.write(bytes) }
     do throws(Terminal.WriteFailure) {
       try Terminal(descriptor: descriptor).writeAll(bytes)
@@ -159,6 +186,7 @@ final class OutputFile {
   /// Syncs the file and gives it its name.
   /// - Throws: ``CommandFailure`` if that fails.
   func finish() throws {
+    if let compressor { try append(compressor.encode([], isLast: true)) }
     guard let path else { return }
     guard fsync(descriptor) == 0, rename(unfinished, path) == 0 else { throw failure("cannot be finished") }
     isFinished = true

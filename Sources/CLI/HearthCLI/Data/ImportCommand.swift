@@ -9,25 +9,40 @@ extension Command {
     name: "import", summary: "Imports documents from files, and Firebase exports.", operands: "(FILE | DIR)…",
     operandCount: 1...10_000,
     options: [.value("data", "DIR", "import into a data directory; for documents, no server may use it")]
-      + DatabaseChoice.serverOptions + [
+      + DatabaseChoice.serverOptions + ReadChoice.options + [
         ExportParts.option,
         .value("map-size", "BYTES", "with --data, the maximum size of the database (default: 64G)"),
         ConnectedWork.option,
         .flag("quiet", "show no progress and no summary"),
       ],
     details: """
-      The verb reads Firebase exports, fixture trees, trees with `__collections__`, and NDJSON with
-      `{"path": …, "fields": …}` or a document of the API on each line. Several files are imported one after the other.
+      The verb reads Firebase exports, and these formats, also compressed with gzip or zstd:
+
+      - Fixture trees: JSON objects of documents by path, whose `$collections` names the maps that are collections.
+      - Trees with `__collections__`, as export tools write them.
+      - NDJSON with `{"path": …, "fields": …}` or a document of the API on each line.
+      - Arrays of objects, and NDJSON without paths, with --collection: each object becomes a document. In an object
+        such as `{"users": [{…}]}` each key is a collection.
+      - CSV with a header row, with --collection. A header such as `age:int` names the type of a column: string, int,
+        double, number, bool, timestamp, bytes, ref, geo or json. An empty cell is a missing field.
 
       A Firebase export is a folder that `firebase emulators:export` or `gcloud firestore export` wrote, also inside a
       .tar, .tar.gz or .zip, or one of its parts: a file .overall_export_metadata, .export_metadata or output-N.
       Accounts and files of the export are imported too. References to the exported database are rewritten to the one
       that receives the documents; other references are kept and counted.
 
-      A fixture tree is a JSON object of documents by path, whose `$collections` names the maps that are collections:
+      A fixture tree looks like this:
 
           {"$collections": ["users", "users/*/notes"],
            "users": {"ann": {"name": "Ann", "notes": {"n1": {"text": "hello"}}}}}
+
+      Objects and rows without paths get their IDs from the member `__id__`, `_id` or `id`: the first of these that the
+      first object has, and then every object must have it. If the first object has none, the IDs are random. The member
+      is stored as a field too, except `__id__`.
+
+      In objects without paths, maps such as `{"_seconds": 1, "_nanoseconds": 0}` are values of Firebase's SDKs that a
+      program printed with `JSON.stringify`, and are imported as such. In other formats they stay maps. --sdk-values
+      changes that.
 
       With --data, if the database is empty, Hearth builds the new one beside it and swaps it in when complete.
       Otherwise, and with --server, it adds to the existing documents: it checks all files first, then applies them in
@@ -35,7 +50,7 @@ extension Command {
       interruption, run the same command again. With --server, several connections commit at the same time. The server may
       also be Cloud Firestore, https://firestore.googleapis.com: each document costs a write there.
 
-      Standard input can be read only once, so `-` needs --data and an empty database.
+      `-` is standard input. Input that must be read twice is copied to a temporary file in TMPDIR or /tmp.
       """,
     examples: [
       ("hearth import ./firebase-export --data ./hearth-data --project my-app", "a Firebase export"),
@@ -46,22 +61,26 @@ extension Command {
         "into Cloud Firestore"
       ),
       ("hearth import a.json b.json --data ./hearth-data --project demo", "without a server"),
-      ("zcat documents.json.gz | hearth import - --data ./new-data", "into an empty database"),
+      ("hearth import users.json --collection users --id email", "an array of objects, or one object per line"),
+      ("hearth import users.csv.gz --collection users --types infer", "a compressed table"),
+      ("mongoexport -c users | hearth import - --collection users --generate-ids", "from another program"),
     ],
     run: { arguments in
       try arguments.exclude("data", "server")
-      let database = try DatabaseChoice.database(arguments)
-      let sources = try ImportSources(arguments.operands, database: database, parts: ExportParts.chosen(arguments))
       let isQuiet = arguments.has("quiet")
+      let options = try ReadChoice.read(arguments)
+      let sources = try ImportSources(
+        arguments.operands, database: try DatabaseChoice.database(arguments), parts: ExportParts.chosen(arguments),
+        options: options)
       var summary = ExportSummary()
       if !sources.documents.isEmpty {
+        let files = options.infersTypes ? try sources.documents.repeatable() : sources.documents
         if let directory = arguments.value("data") {
           let mapBytes = try arguments.bytes("map-size", in: 1 << 20...1 << 46) ?? 64 << 30
-          summary.documents = try DirectoryImport(directory: directory, mapBytes: mapBytes)
-            .run(sources.documents, isQuiet: isQuiet)
+          summary.documents = try DirectoryImport(directory: directory, mapBytes: mapBytes).run(files, isQuiet: isQuiet)
         } else {
           summary.documents = try send(
-            sources.documents, to: try ServerClient(arguments), connections: try ConnectedWork.connections(arguments),
+            files, to: try ServerClient(arguments), connections: try ConnectedWork.connections(arguments),
             isQuiet: isQuiet)
         }
       }
@@ -74,25 +93,34 @@ extension Command {
         Terminal.output.write("\(summary.text("imported"))\n")
         for note in summary.notes + sources.notes { Terminal.error.write("hearth: \(TerminalText.line(note))\n") }
       }
+      for remark in ReadChoice.remarks(summary.documents?.tally ?? ReadTally(), options, sources.documents.database)
+      where !isQuiet || remark.hasPrefix("warning") {
+        Terminal.error.write("hearth import: \(remark)\n")
+      }
       return summary.hasFailures ? ExitCode.data : 0
     })
 
   private static func send(
     _ files: ImportFiles, to client: ServerClient, connections: Int, isQuiet: Bool
   ) throws -> ImportOutcome {
-    if let once = files.unrepeatable {
-      throw CommandFailure.data(
-        "\(once): an import into a server reads its input twice, to check it first; save the input as a file, and "
-          + "import the file")
-    }
     var progress = Progress(isQuiet: isQuiet)
     defer { progress.clear() }
-    let total = try files.check { progress.show($0, of: files.expectedCount, "documents checked") }
-    var upload = ServerImport(to: client.place, connections: connections)
-    try files.forEachBatch(documentsMax: ServerImport.documentsMax, bytesMax: ServerImport.bytesMax) { batch in
-      try upload.add(batch) { progress.show(ServerImport.text($0, of: total, seconds: progress.seconds)) }
+    // The files are read twice: everything is checked before anything is sent.
+    let files = try files.repeatable { progress.show("\(ByteCount.text($0)) of the input read") }
+    let total = try files.check { progress.show($0, "documents checked", fraction: files.fraction(after: $0)) }
+    progress.restart()
+    func show(_ count: Int) {
+      progress.show(count, "documents imported", fraction: total > 0 ? Double(count) / Double(total) : nil)
     }
-    try upload.finish { progress.show(ServerImport.text($0, of: total, seconds: progress.seconds)) }
-    return upload.outcome
+    var upload = ServerImport(to: client.place, connections: connections)
+    let tally = try files.forEachBatch(
+      documentsMax: ServerImport.documentsMax, bytesMax: ServerImport.bytesMax
+    ) { batch in
+      try upload.add(batch, show)
+    }
+    try upload.finish(show)
+    var outcome = upload.outcome
+    outcome.tally = tally
+    return outcome
   }
 }

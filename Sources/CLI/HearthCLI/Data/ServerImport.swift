@@ -1,5 +1,6 @@
 import DatabaseService
 import DocumentModel
+import FirebaseExport
 import FixtureTree
 import Synchronization
 
@@ -65,11 +66,5 @@ struct ServerImport {
   /// The number of documents of a round that the server had already.
   private final class Unchanged: Sendable {
     let count = Mutex(0)
-  }
-
-  /// Returns the progress as a text.
-  static func text(_ count: Int, of total: Int, seconds: Double) -> String {
-    let rate = seconds > 0 ? Int(Double(count) / seconds) : 0
-    return "\(count) of \(total) documents imported (\(total > 0 ? count * 100 / total : 100) %), \(rate)/s"
   }
 }

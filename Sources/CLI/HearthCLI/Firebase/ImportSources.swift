@@ -2,6 +2,7 @@ import Archives
 import DatabaseService
 import DocumentModel
 import FirebaseExport
+import FixtureTree
 import Glibc
 
 /// The operands of an import: files of documents, and Firebase exports as folders, files and archives.
@@ -27,7 +28,9 @@ struct ImportSources {
 
   /// Finds the exports among the operands, and unpacks archives. Documents are not read yet.
   /// - Throws: ``CommandFailure`` or `FixtureTreeError` if an operand cannot be imported.
-  init(_ operands: [String], database: DatabaseID, parts: ExportParts) throws {
+  init(
+    _ operands: [String], database: DatabaseID, parts: ExportParts, options: ReadOptions = ReadOptions()
+  ) throws {
     var sources: [ImportFiles.Source] = []
     var (accountFiles, storageFolders, leftOut): ([String], [String], [String]) = ([], [], [])
     var archives: [UnpackedArchive] = []
@@ -41,7 +44,7 @@ struct ImportSources {
       if parts.contains(.files), let folder = export.storageFolder { storageFolders.append(folder) }
       leftOut += export.otherParts + export.tenantFiles.map { FileLocation.lastPart($0) }
     }
-    documents = ImportFiles(sources, database: database)
+    documents = ImportFiles(sources, database: database, options: options)
     (self.accountFiles, self.storageFolders, self.leftOut) = (accountFiles, storageFolders, leftOut)
     self.archives = archives
   }

@@ -30,11 +30,4 @@ extension Progress {
     let percent = total > 0 ? min(100, count * 100 / total) : 100
     return "\(percent)% · \(count) of \(total) \(what)"
   }
-
-  /// Shows a count, its rate, and its share of the total, if that is known.
-  mutating func show(_ count: Int, of total: Int?, _ what: String) {
-    guard let total, total > 0 else { return show(count, what) }
-    let rate = seconds > 0 ? Int(Double(count) / seconds) : 0
-    show("\(Self.share(count, of: total, what)), \(rate)/s")
-  }
 }

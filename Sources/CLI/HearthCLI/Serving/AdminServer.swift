@@ -49,9 +49,6 @@ struct AdminServer {
     own = started
   }
 
-  /// Wraps a client.
-  init(_ client: ServerClient, project: String) { (self.client, self.project, own) = (client, project, nil) }
-
   /// Stops the server that was started for this command, if any.
   func finish() { own?.stop() }
 }

@@ -10,27 +10,35 @@ struct AnyDocumentReader: ~Copyable {
   /// Whether a document may occur twice. The readers of trees reject that.
   private let hasRepeats: Bool
 
-  /// Opens a source. References without a database, and those to an export's own database, refer to `database`.
+  /// Opens a source. References without a database, and those to an export's own database, refer to `database`. `meter`
+  /// counts the bytes that are read.
   /// - Throws: ``FixtureTreeError`` if the source cannot be opened.
-  init(_ source: ImportFiles.Source, database: DatabaseID) throws(FixtureTreeError) {
-    switch source {
-    case .file(let path):
-      let reader = try FixtureReader(try ByteSource(file: path), database: database)
-      hasRepeats = reader.format == .documentLines
-      fixture = consume reader
-      export = nil
-      name = path
-    case .text(let text, let bytes):
-      let reader = try FixtureReader(ByteSource(bytes, name: text), database: database)
-      hasRepeats = reader.format == .documentLines
-      fixture = consume reader
-      export = nil
-      name = text
-    case .export(let documents):
+  init(
+    _ source: ImportFiles.Source, database: DatabaseID, options: ReadOptions, meter: ReadMeter
+  ) throws(FixtureTreeError) {
+    name = source.name
+    if case .export(let documents) = source {
       hasRepeats = true
       fixture = nil
       export = documents.makeReader(database: database)
-      name = documents.name
+      return
+    }
+    let types = options.infersTypes ? try FixtureReader.inferTypes(try Self.open(source), options: options) : nil
+    let reader = try FixtureReader(
+      try Self.open(source, meter: meter), database: database, options: options, types: types)
+    hasRepeats = reader.mayRepeat
+    fixture = consume reader
+    export = nil
+  }
+
+  private static func open(
+    _ source: ImportFiles.Source, meter: ReadMeter? = nil
+  ) throws(FixtureTreeError) -> ByteSource {
+    switch source {
+    case .file(let path): try ByteSource(file: path, meter: meter)
+    case .text(let name, let bytes): ByteSource(bytes, name: name)
+    case .copy(_, let copy): copy.open(meter: meter)
+    case .export(let documents): ByteSource([], name: documents.name)
     }
   }
 
@@ -47,6 +55,9 @@ struct AnyDocumentReader: ~Copyable {
     if let export { return try export.nextDocument() }
     return try fixture?.next() ?? nil
   }
+
+  /// The facts about the source that its user should know.
+  var tally: ReadTally { fixture?.tally ?? ReadTally() }
 
   /// Returns the counts of references since the last call.
   func takeReferences() -> ReferenceCounts { export?.takeReferences() ?? ReferenceCounts() }

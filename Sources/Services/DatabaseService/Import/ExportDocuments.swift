@@ -1,6 +1,6 @@
 package import DocumentModel
 import DocumentStore
-import FixtureTree
+package import FixtureTree
 package import KeyValue
 import WireFormat
 
@@ -22,27 +22,36 @@ package struct ExportDocuments {
 
   /// The maximum number of documents read from one snapshot.
   private static let sliceDocumentsMax = 2000
-  /// The minimum size of the text passed to `write`, in bytes. A slice may exceed it.
-  private static let pieceBytesMin = 256 << 10
 
-  /// Writes the tree, and passes pieces of text to `write`. Returns the number of documents.
+  /// Writes the documents and passes pieces of text to `write`. Returns the number of documents, and of those that the
+  /// format cannot contain. If the part of the database below a path has no documents, writes nothing.
   ///
   /// Memory: the text of one slice, one frame for each level, and the patterns of the collections.
-  /// - Throws: ``StorageError`` if a read fails, ``Status`` if the version has left the history, and any error of
-  ///   `write`.
-  package func run(progress: (Int) -> Void = { _ in }, _ write: ([UInt8]) throws -> Void) throws -> Int {
+  /// - Throws: ``StorageError`` if a read fails, ``Status`` if the version has left the history, ``FixtureTreeError`` if
+  ///   the format cannot contain the documents, and any error of `write`.
+  package func run(
+    as format: DocumentFileWriter.Format = .tree, progress: (Int) -> Void = { _ in },
+    _ write: ([UInt8]) throws -> Void
+  ) throws -> (count: Int, skipped: Int) {
     let version = try slice(at: nil) { reader, _ in try reader.lastVersion() }
-    var writer = try FixtureTreeWriter(database: database, patterns: try patterns(at: version))
-    let count = try walk(
+    var writer = try DocumentFileWriter(
+      format, database: database, below: root, patterns: format == .tree ? try patterns(at: version) : [])
+    // Text is written between slices, so that a slow reader of the output holds no snapshot.
+    var pieces: [[UInt8]] = []
+    func passPieces() throws {
+      for piece in pieces { try write(piece) }
+      pieces.removeAll()
+    }
+    _ = try walk(
       at: version,
       progress: { count in
         progress(count)
-        if writer.output.count >= Self.pieceBytesMin { try write(writer.takeOutput()) }
+        try passPieces()
       },
-      { try writer.write($0, $1) })
-    try writer.finish()
-    try write(writer.takeOutput())
-    return count
+      { try writer.add($0, $1) { pieces.append($0) } })
+    try passPieces()
+    if writer.count > 0 || root.isRoot { try writer.finish(write) }
+    return (writer.count, writer.skipped)
   }
 
   /// Passes every document to `body`, in name order. Returns the number of documents.

@@ -2,7 +2,7 @@ import Dispatch
 import DocumentModel
 package import DocumentStore
 package import FirebaseExport
-import FixtureTree
+package import FixtureTree
 import KeyValue
 
 /// The outcome of an import.
@@ -13,10 +13,13 @@ package struct ImportOutcome: Equatable, Sendable {
   package var unchanged = 0
   /// The references of an export that were rewritten or kept.
   package var references = ReferenceCounts()
+  /// The facts about the files that the user should know.
+  package var tally = ReadTally()
 
-  package init(documents: Int = 0, unchanged: Int = 0) {
+  package init(documents: Int = 0, unchanged: Int = 0, tally: ReadTally = ReadTally()) {
     self.documents = documents
     self.unchanged = unchanged
+    self.tally = tally
   }
 }
 
@@ -38,7 +41,9 @@ extension DocumentDatabase {
     let queue = ImportQueue()
     DispatchQueue(label: "hearth.import").async {
       do {
-        try files.forEachBatch(documentsMax: Self.loadBatchDocumentsMax, bytesMax: Self.loadBatchBytesMax) { batch in
+        let tally = try files.forEachBatch(
+          documentsMax: Self.loadBatchDocumentsMax, bytesMax: Self.loadBatchBytesMax
+        ) { batch in
           var items: [BulkLoader.Item] = []
           items.reserveCapacity(batch.documents.count)
           for document in batch.documents {
@@ -46,18 +51,23 @@ extension DocumentDatabase {
           }
           try queue.put(ImportQueue.Batch(items: items, mayReplace: batch.mayRepeat, references: batch.references))
         }
-        queue.finish(nil)
-      } catch { queue.finish(error) }
+        queue.finish(.success(tally))
+      } catch { queue.finish(.failure(error)) }
     }
     defer { queue.close() }
     var outcome = ImportOutcome()
-    while let batch = try queue.take() {
-      try loader.load(batch.items, mayReplace: batch.mayReplace)
-      outcome.documents += batch.items.count
-      outcome.references += batch.references
-      progress(outcome.documents)
+    while true {
+      switch queue.take() {
+      case .batch(let batch):
+        try loader.load(batch.items, mayReplace: batch.mayReplace)
+        outcome.documents += batch.items.count
+        outcome.references += batch.references
+        progress(outcome.documents)
+      case .end(let result):
+        outcome.tally = try result.get()
+        return outcome
+      }
     }
-    return outcome
   }
 
   /// Stores documents in a database in use, in commits of ``applyBatchDocumentsMax`` documents.
@@ -69,7 +79,7 @@ extension DocumentDatabase {
     let pending = InFlightCommits()
     var read = ImportOutcome()
     defer { pending.waitForAll() }
-    try files.forEachBatch(documentsMax: Self.applyBatchDocumentsMax) { batch in
+    let tally = try files.forEachBatch(documentsMax: Self.applyBatchDocumentsMax) { batch in
       try pending.begin()
       let writes = batch.documents.map { Write(.update($0.fields, mask: nil), key: $0.key) }
       commit(CommitRequest(writes)) { [id] result in
@@ -80,6 +90,7 @@ extension DocumentDatabase {
       progress(read.documents)
     }
     read.unchanged = try pending.finish()
+    read.tally = tally
     return read
   }
 

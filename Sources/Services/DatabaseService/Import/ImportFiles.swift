@@ -15,23 +15,78 @@ package struct ImportFiles: Sendable {
     case file(String)
     /// Bytes in memory, with a name for errors.
     case text(name: String, [UInt8])
+    /// A copy of a source that can be read only once.
+    case copy(name: String, SpoolFile)
     /// The documents of a Firebase export.
     case export(ExportedDocuments)
+
+    /// The name of the source in errors.
+    var name: String {
+      switch self {
+      case .file(let path): path
+      case .text(let name, _): name
+      case .copy(let name, _): name
+      case .export(let documents): documents.name
+      }
+    }
+
+    /// The number of bytes, or `nil` if it is not known before the end.
+    var bytes: Int? {
+      switch self {
+      case .file(let path):
+        var file = stat()
+        guard path != "-", stat(path, &file) == 0, file.st_mode & S_IFMT == S_IFREG else { return nil }
+        return Int(file.st_size)
+      case .text, .export: return nil
+      case .copy(_, let copy): return copy.count
+      }
+    }
   }
 
   private let sources: [Source]
   /// The database of relative references in the files.
   package let database: DatabaseID
+  private let options: ReadOptions
+  private let meter = ReadMeter()
 
   /// Names the sources. Nothing is read yet.
-  package init(_ sources: [Source], database: DatabaseID) {
+  package init(_ sources: [Source], database: DatabaseID, options: ReadOptions = ReadOptions()) {
     self.sources = sources
     self.database = database
+    self.options = options
   }
 
   /// Names the files. Nothing is read yet. The path `-` is standard input.
-  package init(_ paths: [String], database: DatabaseID) {
-    self.init(paths.map { .file($0) }, database: database)
+  package init(_ paths: [String], database: DatabaseID, options: ReadOptions = ReadOptions()) {
+    self.init(paths.map { .file($0) }, database: database, options: options)
+  }
+
+  /// The part of the files that the current pass has read after `count` documents, from 0 to 1, or `nil` if it is not
+  /// known.
+  package func fraction(after count: Int) -> Double? {
+    if let expectedCount { return expectedCount > 0 ? min(1, Double(count) / Double(expectedCount)) : nil }
+    var total = 0
+    for source in sources {
+      guard let bytes = source.bytes else { return nil }
+      total += bytes
+    }
+    return total == 0 ? nil : min(1, Double(meter.bytes) / Double(total))
+  }
+
+  /// Returns the same files, all of which can be read again: sources that can be read only once, such as standard input
+  /// and pipes, are copied to temporary files. `progress` receives the number of bytes copied.
+  /// - Throws: ``FixtureTreeError`` if a source cannot be read or copied.
+  package func repeatable(progress: (Int) -> Void = { _ in }) throws(FixtureTreeError) -> ImportFiles {
+    guard unrepeatable != nil else { return self }
+    var copies: [Source] = []
+    for source in sources {
+      if case .file(let path) = source, source.bytes == nil {
+        copies.append(.copy(name: path, try SpoolFile(copying: try ByteSource(file: path), progress: progress)))
+      } else {
+        copies.append(source)
+      }
+    }
+    return ImportFiles(copies, database: database, options: options)
   }
 
   /// Documents of one file that were read together.
@@ -71,13 +126,17 @@ package struct ImportFiles: Sendable {
     return nil
   }
 
-  /// Reads every document and passes them to `body` in batches. Memory: one batch and that of the reader.
+  /// Reads every document and passes them to `body` in batches. Returns facts that the user should know. Memory: one
+  /// batch and that of the reader.
   /// - Throws: ``FixtureTreeError`` with file, line and path if a file is invalid, and any error of `body`.
+  @discardableResult
   package func forEachBatch(
     documentsMax: Int, bytesMax: Int = 4 << 20, _ body: (Batch) throws -> Void
-  ) throws {
+  ) throws -> ReadTally {
+    var tally = ReadTally()
+    meter.reset()
     for (index, source) in sources.enumerated() {
-      var reader = try AnyDocumentReader(source, database: database)
+      var reader = try AnyDocumentReader(source, database: database, options: options, meter: meter)
       var order = DocumentOrder()
       var documents: [FixtureDocument] = []
       var bytes = 0
@@ -98,7 +157,9 @@ package struct ImportFiles: Sendable {
         if documents.count >= documentsMax || bytes >= bytesMax { try pass() }
       }
       if !documents.isEmpty { try pass() }
+      tally.add(reader.tally)
     }
+    return tally
   }
 
   /// Reads all files completely without storing documents. If it succeeds, they can be stored. Returns the number of

@@ -1,6 +1,7 @@
 import Dispatch
 import DocumentStore
 import FirebaseExport
+import FixtureTree
 import Synchronization
 
 /// A queue of batches between the thread that reads files and the thread that stores documents.
@@ -17,9 +18,11 @@ final class ImportQueue: Sendable {
   /// The storing thread has given up, so the reader must end too.
   struct Closed: Error {}
 
-  private enum Piece: Sendable {
+  /// An element of a queue.
+  enum Piece: Sendable {
     case batch(Batch)
-    case end((any Error)?)
+    /// The end of the files, with the facts about them, or the error that ended reading.
+    case end(Result<ReadTally, any Error>)
   }
 
   static let batchesMax = 3
@@ -38,23 +41,17 @@ final class ImportQueue: Sendable {
   }
 
   /// Signals the end of the files, or the error that ended reading.
-  func finish(_ error: (any Error)?) {
-    pieces.withLock { $0.append(.end(error)) }
+  func finish(_ result: Result<ReadTally, any Error>) {
+    pieces.withLock { $0.append(.end(result)) }
     filled.signal()
   }
 
-  /// Takes a batch. Waits for one. Returns `nil` at the end.
-  /// - Throws: The error that ended reading.
-  func take() throws -> Batch? {
+  /// Takes a batch or the end. Waits for one.
+  func take() -> Piece {
     filled.wait()
-    switch pieces.withLock({ $0.removeFirst() }) {
-    case .batch(let batch):
-      room.signal()
-      return batch
-    case .end(let error):
-      if let error { throw error }
-      return nil
-    }
+    let piece = pieces.withLock { $0.removeFirst() }
+    if case .batch = piece { room.signal() }
+    return piece
   }
 
   /// Signals to the reader that no more batches are taken.

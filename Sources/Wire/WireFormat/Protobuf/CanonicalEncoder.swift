@@ -163,6 +163,26 @@ package struct CanonicalEncoder {
     endValue(frame.valueStart)
   }
 
+  /// The place of the next value, for ``withValue(from:_:)`` and ``removeValue(from:)``.
+  package var mark: Int { bytes.count }
+
+  /// Calls `body` with the complete value that was appended at a mark.
+  /// - Throws: The error of `body`.
+  package func withValue<R, E: Error>(
+    from mark: Int, _ body: (EncodedValue) throws(E) -> R
+  ) throws(E) -> R? {
+    try bytes.withRawBytes { (buffer) throws(E) in
+      var reader = ProtobufReader(UnsafeRawBufferPointer(rebasing: buffer[mark...]))
+      guard let field = try? reader.next() else { return nil }
+      return try body(EncodedValue(field.bytes))
+    }
+  }
+
+  /// Removes the complete value that was appended at a mark, so that another one can take its place.
+  package mutating func removeValue(from mark: Int) {
+    bytes.removeLast(bytes.count - mark)
+  }
+
   // MARK: Scalars
 
   /// Appends a null value.

@@ -1,0 +1,194 @@
+import Foundation
+import Testing
+import TestSupport
+
+@testable import HearthCLI
+
+/// The forms of files that `import` reads and `export` writes, run as commands.
+@Suite(.needs(.hearth)) struct DataFormsTests {
+  private let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  private func run(_ arguments: String...) throws -> (exit: ProcessExit?, output: String) {
+    try HearthBinary.run(arguments + ["--data", directory.file("d"), "--project", "demo"])
+  }
+
+  /// Runs a line of shell, in which `hearth` is the binary.
+  private func shell(_ line: String) throws -> (exit: ProcessExit?, output: String) {
+    let binary = try #require(HearthBinary.path)
+    let process = try ServerProcess(
+      executable: "/bin/sh", arguments: ["-c", "cd '\(directory.path)'; hearth() { '\(binary)' \"$@\"; }; \(line)"])
+    return (process.waitForExit(timeoutSeconds: 60), process.output)
+  }
+
+  private static let array = #"[{"email": "ann@x", "since": {"_seconds": 1, "_nanoseconds": 0}}, {"email": "bob@x"}]"#
+
+  @Test func objectsOfOtherProgramsAreImported() throws {
+    let file = try directory.write("users.json", Self.array)
+    let imported = try run("import", file, "--collection", "users", "--id", "email")
+    #expect(imported.exit == .code(0))
+    #expect(
+      imported.output == """
+        imported 2 documents
+        hearth import: read 1 map such as {"_seconds": …, "_nanoseconds": …} as values of Firebase's SDKs; \
+        --sdk-values off keeps maps
+
+        """)
+    #expect(try run("export", "users/ann@x").output.contains(#""since": {"$timestamp": "1970-01-01T00:00:01Z"}"#))
+    let random = try run("import", file, "--collection", "others", "--sdk-values", "off")
+    #expect(random.output.contains("2 documents got a random ID"), "\(random.output)")
+    #expect(!random.output.contains("warning"), "\(random.output)")
+    #expect(try run("import", file, "--collection", "others", "--generate-ids", "--quiet").output == "")
+    #expect(try run("export", "others").output.split(separator: "email").count == 5)
+    let none = try run("import", file)
+    #expect(none.exit == .code(65) && none.output.contains("--collection users"), "\(none.output)")
+    let document = try run("import", file, "--collection", "users/ann")
+    #expect(document.exit == .code(64) && document.output.contains("must be the path of a collection"))
+    let both = try run("import", file, "--collection", "users", "--id", "x", "--generate-ids")
+    #expect(both.exit == .code(64), "\(both.output)")
+  }
+
+  @Test func everyFormSurvivesTheWayOutAndIn() throws {
+    #expect(try run("import", Fixtures.path("journeys")).exit == .code(0))
+    #expect(try run("export", "--output", directory.file("1.json")).exit == .code(0))
+    let tree = try directory.text("1.json")
+    for name in ["a.ndjson", "a.ndjson.gz", "a.json.gz", "a.jsonl.zst", "a.json.zst"] {
+      #expect(try run("export", "--output", directory.file(name)).exit == .code(0))
+      let copy = ["--data", directory.file("copy of \(name)"), "--project", "demo"]
+      let imported = try HearthBinary.run(["import", directory.file(name)] + copy)
+      #expect(imported.output == "imported 818 documents\n", "\(name): \(imported.output)")
+      #expect(try HearthBinary.run(["export", "--output", directory.file("2.json")] + copy).exit == .code(0))
+      #expect(tree == (try directory.text("2.json")), "\(name)")
+    }
+    let lines = try directory.text("a.ndjson")
+    #expect(lines.hasPrefix(#"{"path": ""#) && lines.split(separator: "\n").count == 818)
+    // A second import of the same documents changes nothing.
+    #expect(try run("import", directory.file("a.ndjson.gz")).output == "imported 818 documents (818 unchanged)\n")
+  }
+
+  @Test func tablesSurviveTheWayOutAndIn() throws {
+    let tree = """
+      {"$collections": ["c", "c/*/d"], "c": {
+        "1": {"a": "x,y", "n": 1, "m": {"k": [1, {"$double": 2}]}, "d": {"2": {}}}, "3": {"a": "", "z": {"$bytes": "AA=="}}}}
+      """
+    #expect(try run("import", try directory.write("t.json", tree)).exit == .code(0))
+    let table = try run("export", "c", "--format", "csv")
+    #expect(
+      table.output == """
+        __id__,a,m:json,n:int,z:bytes
+        1,"x,y","{""k"": [1, {""$double"": 2}]}",1,
+        3,"",,,AA==
+        hearth export: 1 document below those of c is not in the CSV file; export each collection, or use --format ndjson
+
+        """)
+    #expect(try run("export", "c", "--output", directory.file("c.csv.gz"), "--quiet").output == "")
+    let copy = ["--data", directory.file("copy"), "--project", "demo"]
+    #expect(
+      try HearthBinary.run(["import", directory.file("c.csv.gz"), "--collection", "c"] + copy).output
+        == "imported 2 documents\n")
+    let again = try HearthBinary.run(["export", "c", "--format", "csv"] + copy)
+    #expect(again.output == table.output.split(separator: "hearth export").first.map(String.init))
+    let inferred = try run(
+      "import", try directory.write("i.csv", "id;n;t\na;1;2025-01-01T00:00:00Z\n"), "--collection", "i", "--types",
+      "infer",
+      "--delimiter", ";", "--drop-id")
+    #expect(inferred.exit == .code(0), "\(inferred.output)")
+    #expect(
+      try run("export", "i", "--format", "ndjson").output
+        == #"{"path": "i/a", "fields": {"n": 1, "t": {"$timestamp": "2025-01-01T00:00:00Z"}}}"# + "\n")
+    for (arguments, message) in [
+      (["export", "--format", "csv"], "give its path"), (["export", "--format", "xml"], "must be tree, ndjson or csv"),
+      (["export", "--compress", "zip"], "must be gzip or zstd"),
+      (["import", "x", "--types", "some"], "must be infer or strings"),
+      (["import", "x", "--delimiter", ",,"], "must be one ASCII character"),
+    ] {
+      let result = try HearthBinary.run(arguments + ["--data", directory.file("d")])
+      #expect(result.exit == .code(64) && result.output.contains(message), "\(result.output)")
+    }
+  }
+
+  @Test func standardInputIsReadTwiceIfNecessary() throws {
+    let server = try HearthProcess(arguments: ["--emulator", "--project", "demo", "--in-memory"])
+    let target = "--server http://127.0.0.1:\(server.port) --project demo"
+    _ = try directory.write("users.json", Self.array)
+    let sent = try shell("cat users.json | hearth import - \(target) --collection users --id email --quiet")
+    #expect(sent.exit == .code(0) && sent.output == "", "\(sent.output)")
+    #expect(try shell("gzip -c users.json | hearth import - \(target) --collection zipped --id email").exit == .code(0))
+    let csv = try shell(
+      "printf 'id,n\\na,1\\n' | hearth import - \(target) --collection table --types infer && hearth get table/a \(target)"
+    )
+    #expect(csv.output.hasSuffix(#"{"id": "a", "n": 1}"# + "\n"), "\(csv.output)")
+    #expect(
+      try shell("hearth get users \(target); hearth get zipped \(target)").output
+        == String(
+          repeating: #"ann@x  {"email": "ann@x", "since": {"$timestamp": "1970-01-01T00:00:01Z"}}"# + "\n"
+            + #"bob@x  {"email": "bob@x"}"# + "\n", count: 2))
+    // Into a directory with documents, and from a named pipe.
+    #expect(try run("import", Fixtures.path("journeys")).exit == .code(0))
+    let piped = try shell(
+      "mkfifo p; cat users.json > p & hearth import p --data d --project demo --collection users --id email")
+    #expect(piped.output.hasPrefix("imported 2 documents\n"), "\(piped.output)")
+    server.process.stop()
+  }
+
+  @Test func aMissingTemporaryDirectoryIsReported() throws {
+    #expect(try run("import", Fixtures.path("journeys")).exit == .code(0))
+    let result = try shell(
+      "export TMPDIR=/nonexistent; echo '[]' | hearth import - --data d --project demo --collection users")
+    #expect(result.exit == .code(65))
+    #expect(
+      result.output.contains("-: cannot copy the input to a temporary file, to read it twice"), "\(result.output)")
+  }
+
+  @Test func damagedFilesAreNamedAndChangeNothing() throws {
+    _ = try directory.write("users.json", Self.array)
+    #expect(
+      try shell("gzip -k users.json; head -c 60 users.json.gz > cut.gz; (cat users.json.gz; echo x) > more.gz").exit
+        == .code(0))
+    for (name, message) in [
+      ("cut.gz", "the gzip data end too early; the file may be cut short"), ("more.gz", "the gzip data are damaged"),
+    ] {
+      let result = try run("import", directory.file(name), "--collection", "users")
+      #expect(result.exit == .code(65) && result.output.contains("\(name): \(message)"), "\(result.output)")
+    }
+    let folder = try run("import", directory.path)
+    #expect(folder.exit == .code(65) && folder.output.contains("is a directory, not a file of documents"))
+  }
+
+  @Test func referencesToOtherDatabasesAreReported() throws {
+    let line = #"{"path": "a/1", "fields": {"r": {"$ref": "projects/old/databases/(default)/documents/u/1"}}}"#
+    let file = try directory.write("a.ndjson", line)
+    let kept = try run("import", file, "--quiet")
+    #expect(
+      kept.output == """
+        hearth import: warning: 1 reference to another project or database, such as \
+        projects/old/databases/(default)/documents/u/1; --rewrite-refs changes them to projects/demo/databases/(default)
+
+        """)
+    #expect(try run("export").output.contains(#""$ref": "projects/old"#))
+    let changed = try run("import", file, "--rewrite-refs").output
+    #expect(changed.contains("changed 1 reference to other databases to projects/demo/"), "\(changed)")
+    #expect(try run("export").output.contains(#"{"$ref": "u/1"}"#))
+  }
+
+  @Test func anExportOfNothingFails() throws {
+    #expect(try run("import", Fixtures.path("journeys")).exit == .code(0))
+    for format in ["tree", "ndjson", "csv"] {
+      let result = try run("export", "nosuch", "--format", format, "--output", directory.file("none"))
+      #expect(result.exit == .code(1))
+      #expect(result.output.contains("no documents at or below nosuch"), "\(result.output)")
+    }
+    #expect(!FileManager.default.fileExists(atPath: directory.file("none")))
+  }
+
+  @Test func progressShowsThePartDone() {
+    #expect(
+      ProgressText.line(900_000, "documents imported", fraction: 0.456, milliseconds: 36_540)
+        == "900,000 documents imported, 24,630/s, 45%, 43 s left")
+    #expect(ProgressText.line(10, "documents", fraction: 0.5, milliseconds: 100) == "10 documents, 100/s, 50%")
+    #expect(ProgressText.line(1000, "documents", fraction: nil, milliseconds: 0) == "1,000 documents, 0/s")
+    #expect(ProgressText.number(-1_234_567) == "-1,234,567")
+    #expect([59, 70, 7500].map(ProgressText.duration) == ["59 s", "1 min 10 s", "2 h 5 min"])
+  }
+}
