@@ -176,7 +176,7 @@ extension Command {
       var progress = Progress(isQuiet: isQuiet(arguments))
       defer { progress.clear() }
       summary.documents = try database.load(sources.documents) {
-        progress.show($0, of: sources.documents.expectedCount, "documents imported")
+        progress.show($0, "documents imported", fraction: sources.documents.fraction(after: $0))
       }
     }
     let url = try server.start()

@@ -57,7 +57,9 @@ struct AnyDocumentReader: ~Copyable {
   }
 
   /// The facts about the source that its user should know.
-  var tally: ReadTally { fixture?.tally ?? ReadTally() }
+  var tally: ReadTally {
+    mutating get { fixture?.tally ?? ReadTally() }
+  }
 
   /// Returns the counts of references since the last call.
   func takeReferences() -> ReferenceCounts { export?.takeReferences() ?? ReferenceCounts() }
