@@ -37,17 +37,15 @@ NOT_APPLICABLE = {
     "hierarchical namespaces and managed folders: not supported": """
         test_bucket_move_blob_hns test_new_bucket_with_hierarchical_namespace
         test_bucket_list_blobs_include_managed_folders""",
-    "the XML API (multipart uploads, lists, forms with signed policies): not supported": """
+    "the XML API (multipart uploads, forms with signed policies): not supported": """
         test_upload_chunks_concurrently test_upload_chunks_concurrently_with_metadata
         test_upload_chunks_concurrently_with_content_encoding
         test_upload_chunks_concurrently_with_quoted_blob_names
-        test_create_signed_list_blobs_url_v2 test_create_signed_list_blobs_url_v2_w_expiration
-        test_create_signed_list_blobs_url_v4 test_create_signed_list_blobs_url_v4_w_expiration
         test_generate_signed_post_policy_v4 test_generate_signed_post_policy_v4_access_token_sa_email
         test_generate_signed_post_policy_v4_invalid_field""",
-    "regions, replication, Autoclass and IP filters: not supported": """
-        test_create_bucket_dual_region test_new_bucket_with_rpo test_new_bucket_with_autoclass
-        test_config_autoclass_w_existing_bucket test_bucket_ip_filter_patch""",
+    "regions, replication and IP filters: not supported": """
+        test_create_bucket_dual_region test_new_bucket_with_rpo
+        test_bucket_ip_filter_patch""",
     "services of Google: a public bucket, the service account, IAM signatures, other clouds": """
         test_create_signed_read_url_v2_w_access_token test_create_signed_read_url_v4_w_access_token
         test_create_signed_read_url_v4_w_access_token_universe_domain

@@ -24,10 +24,10 @@ struct ObjectListXML: Sendable {
     listing.delimiter = parameters.value("delimiter") ?? ""
     marker = parameters.value("marker") ?? ""
     if !marker.isEmpty {
-      // The next name after the marker. After a folder, the next name after everything in the folder.
+      // The next name after the marker: names contain no zero byte. After a folder, the next name after everything in it.
       let isFolder =
         !listing.delimiter.isEmpty && marker.utf8.reversed().starts(with: listing.delimiter.utf8.reversed())
-      listing.start = marker + (isFolder ? "\u{10FFFF}" : "\0")
+      listing.start = marker + (isFolder ? "\u{10FFFF}" : "\u{1}")
     }
     if let text = parameters.value("max-keys") {
       guard let count = Int(text), count > 0 else { throw .invalid("Invalid value for max-keys: \(text)") }
