@@ -67,10 +67,14 @@ extension Command {
     defer { progress.clear() }
     let total = try files.check { progress.show($0, "documents checked") }
     var upload = ServerImport(to: client.place, connections: connections)
-    try files.forEachBatch(documentsMax: ServerImport.documentsMax, bytesMax: ServerImport.bytesMax) { batch in
-      try upload.add(batch) { progress.show(ServerImport.text($0, of: total, seconds: progress.seconds)) }
+    func show(_ count: Int) {
+      let text = ServerImport.text(count, of: total, seconds: progress.seconds)
+      progress.show(text)
     }
-    try upload.finish { progress.show(ServerImport.text($0, of: total, seconds: progress.seconds)) }
+    try files.forEachBatch(documentsMax: ServerImport.documentsMax, bytesMax: ServerImport.bytesMax) { batch in
+      try upload.add(batch, show)
+    }
+    try upload.finish(show)
     return upload.outcome
   }
 }
