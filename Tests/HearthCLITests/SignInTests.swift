@@ -66,6 +66,16 @@ import TestSupport
     let other = try run(
       get + ["--server", "http://localhost:\(session.server.port)", "--project", "shop"], with: variable)
     #expect(other.output.contains("401"), "\(other.output)")
+    // An emulator at the address of the key does not know it. The default token still works there.
+    session.server.process.stop()
+    let emulator = try HearthProcess.inMemory()
+    defer { emulator.process.stop() }
+    let foreign = try directory.write(
+      "foreign.json", text.replacing(":\(session.server.port)/", with: ":\(emulator.port)/"))
+    let found = try run(
+      get + ["--server", "http://127.0.0.1:\(emulator.port)", "--project", "shop"],
+      with: ["GOOGLE_APPLICATION_CREDENTIALS=\(foreign)"])
+    #expect(found.output.contains("users/ann does not exist"), "\(found.output)")
   }
 
   @Test func aRevokedKeyIsExplained() throws {

@@ -123,6 +123,22 @@ public struct HearthConfiguration: Sendable {
     }
   }
 
+  /// An identity provider whose tokens the server accepts, and whose keys it fetches.
+  public struct OnlineIssuer: Sendable, Equatable {
+    /// The `iss` claim of its tokens, a URL. Its discovery document is below it.
+    public var issuer: String
+    /// The `aud` claim of its tokens.
+    public var audience: String
+    /// The URL of its keys, or `nil` to use the one that its discovery document names.
+    public var keysURL: String?
+
+    public init(issuer: String, audience: String, keysURL: String? = nil) {
+      self.issuer = issuer
+      self.audience = audience
+      self.keysURL = keysURL
+    }
+  }
+
   /// The host name or address to listen on.
   public var host = "127.0.0.1"
   /// The port to listen on, or 0 to choose a free one.
@@ -144,6 +160,10 @@ public struct HearthConfiguration: Sendable {
   public var accounts = AccountsConfiguration()
   /// Other identity providers whose tokens the server accepts in production.
   public var trustedIssuers: [IssuerFile] = []
+  /// The other identity providers whose keys the server fetches. They need ``fetchDocument``.
+  public var onlineIssuers: [OnlineIssuer] = []
+  /// Fetches the document at a URL, for ``onlineIssuers``. It may block. The server itself has no HTTP client.
+  public var fetchDocument: (@Sendable (_ url: String) throws -> FetchedDocument)?
   /// Lets an emulator listen beyond loopback. Every client that can reach it then has admin access.
   public var allowsRemoteEmulator = false
   /// The names of databases of the enterprise edition, which has larger documents, BSON types and other query

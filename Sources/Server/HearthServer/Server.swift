@@ -33,6 +33,7 @@ public final class Server: Sendable {
   package let registry: DatabaseRegistry
   private let rules: RulesFiles
   private let issuers: IssuerFiles
+  private let onlineIssuers: OnlineIssuers
   package let files: LazyFileStore
   private let gateway: HTTPGateway
   /// The routes for clients, in the order in which they are tried.
@@ -93,6 +94,7 @@ public final class Server: Sendable {
     accounts.endStreams(of: service)
     let identity = try configuration.accounts.service(accounts)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
+    onlineIssuers = try OnlineIssuers(configuration, accounts.trustedIssuers)
     readiness = Readiness(
       directory: directory?.path, project: configuration.project, databases: registry, rules: rulesRegistry)
     let log = configuration.log
@@ -179,6 +181,7 @@ public final class Server: Sendable {
     do { try directory?.announce(url: url) } catch { throw .storage(error.description) }
     readiness.phase = .serving
     scheduleMaintenance()
+    onlineIssuers.reload()
     accounts.prepare()
     if !rules.isEmpty { watchRules() }
     return url
@@ -195,6 +198,7 @@ public final class Server: Sendable {
   public func reload() {
     reloadRules()
     issuers.reload()
+    onlineIssuers.reload()
     guard configuration.tls != nil else { return }
     do {
       try reloadCertificate()
@@ -218,6 +222,7 @@ public final class Server: Sendable {
   public func stop() {
     isStopped.store(true, ordering: .sequentiallyConsistent)
     readiness.phase = .stopping
+    onlineIssuers.stop()
     http.stop(graceSeconds: configuration.stopGraceSeconds)
     // Last, so operators' tools can see meanwhile that the server is stopping.
     operationsHTTP?.stop(graceSeconds: 1)

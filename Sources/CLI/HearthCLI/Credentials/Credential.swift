@@ -14,8 +14,9 @@ final class Credential: Sendable {
     case file(String)
     /// A command line for the shell, whose output is the token.
     case command(String)
-    /// A credentials file, and the URL of the endpoint that exchanges its proof for a token.
-    case key(AccountKey, endpoint: String, authoritiesFile: String?)
+    /// A credentials file, and the URL of the endpoint that exchanges its proof for a token. If the file is set for
+    /// other programs and the endpoint refuses it, the default token is used.
+    case key(AccountKey, endpoint: String, authoritiesFile: String?, isOptional: Bool = false)
   }
 
   private struct State {
@@ -26,8 +27,6 @@ final class Credential: Sendable {
 
   private let source: Source
   private let state = Mutex(State())
-  /// Whether the token is the default, which servers in production mode reject.
-  let isDefault: Bool
   /// Whether Google must be told which project to bill.
   let isPersonal: Bool
 
@@ -42,7 +41,7 @@ final class Credential: Sendable {
 
   /// Creates a credential with a fixed token.
   init(token: String) {
-    (source, isDefault, isPersonal) = (.fixed(token), false, false)
+    (source, isPersonal) = (.fixed(token), false)
   }
 
   /// Creates the credential that options or environment name, for the server at a URL.
@@ -72,19 +71,23 @@ final class Credential: Sendable {
       } else if prefix.isEmpty, let token = DatabaseChoice.environment("HEARTH_TOKEN") {
         chosen = .fixed(token)
       } else if let key = Self.applicationKey(for: url) {
-        chosen = .key(key, endpoint: try Self.endpoint(of: key, for: url), authoritiesFile: authorities)
+        chosen = .key(
+          key, endpoint: try Self.endpoint(of: key, for: url), authoritiesFile: authorities, isOptional: !key.isGoogles)
       }
     }
     source = chosen
-    if case .key(let key, _, _) = chosen { isPersonal = key.isPersonal } else { isPersonal = true }
+    if case .key(let key, _, _, _) = chosen { isPersonal = key.isPersonal } else { isPersonal = true }
     if case .fixed(let token) = chosen {
-      isDefault = options.isEmpty && token == Self.standard
       guard Self.isToken(token) else {
         throw CommandFailure.usage("'--\(prefix)token' must be printable ASCII without spaces")
       }
-    } else {
-      isDefault = false
     }
+  }
+
+  /// Whether the token is the default, which servers in production mode reject.
+  var isDefault: Bool {
+    if case .fixed(Self.standard) = source { return true }
+    return state.withLock { $0.token == Self.standard }
   }
 
   /// Returns the key that `GOOGLE_APPLICATION_CREDENTIALS` names, if it belongs to the server.
@@ -170,7 +173,12 @@ final class Credential: Sendable {
         throw CommandFailure.failed("'--token-command \(line)' failed with the exit code \(status >> 8 & 0xFF)")
       }
       return (try token.get(), nil)
-    case .key(let key, let endpoint, let authorities): return try Self.exchange(key, endpoint, authorities)
+    case .key(let key, let endpoint, let authorities, let isOptional):
+      do { return try Self.exchange(key, endpoint, authorities) } catch let failure as CommandFailure
+        where isOptional && !failure.isTemporary
+      {
+        return (Self.standard, nil)
+      }
     }
   }
 

@@ -54,7 +54,10 @@ final class ServerClient {
   convenience init(from arguments: Arguments) throws {
     let url = arguments.value("from") ?? ""
     let credential = try Credential(arguments, server: url, prefix: "from-")
-    let database = try DatabaseChoice.database(arguments)
+    let project = arguments.value("from-project") ?? DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject
+    guard let database = DatabaseID(project: project) else {
+      throw CommandFailure.usage("'\(project)' is not a valid project ID")
+    }
     try self.init(Self.place(database, url, DatabaseChoice.authorities(arguments), credential))
   }
 
@@ -489,7 +492,10 @@ final class ServerClient {
     switch error {
     case .notConnected:
       var failure = CommandFailure.failed(
-        "no Hearth server responds at \(http.address); start one with `hearth serve`, or name another with --server")
+        WebHost.isGoogles(http.address)
+          ? error.description
+          : "no Hearth server responds at \(http.address); start one with `hearth serve`, or name another with --server"
+      )
       failure.isTemporary = true
       return failure
     case .certificateRejected(_, .notTrusted):

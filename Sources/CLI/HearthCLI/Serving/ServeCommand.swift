@@ -57,8 +57,8 @@ extension Command {
         "identity-provider", "SPEC",
         "accept sign-in with google.com=CLIENT,KEYS_FILE, apple.com=… or oidc.NAME=…,ISSUER"),
       .repeated(
-        "trust-issuer", "ISSUER=FILE",
-        "accept tokens of this issuer (or ISSUER,AUDIENCE), verified with the JWKS in FILE"),
+        "trust-issuer", "ISSUER",
+        "accept tokens of this issuer (or ISSUER,AUDIENCE), whose keys are fetched; ISSUER=FILE: with the JWKS in FILE"),
       .value("metrics-address", "HOST:PORT", "serve /metrics, /healthz and /readyz there, without credentials"),
       .value("log", "FORMAT", "the format of the log on standard error: plain, text or json (default: plain)"),
       .value("log-level", "LEVEL", "the lowest level to log: error, warn, info or debug (default: info)"),
@@ -213,7 +213,7 @@ extension Command {
   ) {
     let isReloadable =
       configuration.tls != nil || !configuration.rules.isEmpty || configuration.storageRules != nil
-      || !configuration.trustedIssuers.isEmpty
+      || !configuration.trustedIssuers.isEmpty || !configuration.onlineIssuers.isEmpty
     let endsOnHangUp = !isReloadable && !supervisor.isPresent && hasTerminal
     while true {
       let isAlive = { server.isResponsive(withinMilliseconds: 2000) }
@@ -285,7 +285,11 @@ extension Command {
       configuration.isEmulatorCompatible = true
     }
     configuration.accounts = try accounts(arguments)
-    configuration.trustedIssuers = try arguments.values("trust-issuer").map { try issuerFile($0, arguments) }
+    for text in arguments.values("trust-issuer") { try trust(text, arguments, &configuration) }
+    if !configuration.onlineIssuers.isEmpty {
+      let authorities = DatabaseChoice.environment("HEARTH_CACERT")
+      configuration.fetchDocument = { try DocumentFetch.get($0, authoritiesFile: authorities) }
+    }
     configuration.storageRules = arguments.value("storage-rules")
     configuration.log = try log(arguments)
     configuration.requestLogInterval = try arguments.integer("log-requests", in: 1...1_000_000_000)
@@ -372,12 +376,18 @@ extension Command {
     return HearthConfiguration.TLSFiles(certificate: certificate, key: key)
   }
 
-  /// Parses `ISSUER=FILE` or `ISSUER,AUDIENCE=FILE`. For the issuer of a Firebase project, the audience is the project.
-  private static func issuerFile(_ text: String, _ arguments: Arguments) throws -> HearthConfiguration.IssuerFile {
+  /// Parses `ISSUER`, `ISSUER=FILE` or `ISSUER=URL`, or the same with `ISSUER,AUDIENCE`. For the issuer of a Firebase
+  /// project, the audience is the project.
+  private static func trust(
+    _ text: String, _ arguments: Arguments, _ configuration: inout HearthConfiguration
+  ) throws {
     let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
     let names = (parts.first ?? "").split(separator: ",", maxSplits: 1).map(String.init)
-    guard parts.count == 2, let issuer = names.first else {
-      throw arguments.refusal(of: "trust-issuer", text, "must have the form ISSUER=FILE or ISSUER,AUDIENCE=FILE")
+    guard let issuer = names.first, parts.count == 2 || issuer.hasPrefix("https://") else {
+      throw arguments.refusal(
+        of: "trust-issuer", text,
+        "must have the form ISSUER, ISSUER=FILE or ISSUER,AUDIENCE=FILE; an ISSUER without a "
+          + "FILE is an https URL")
     }
     let firebase = "https://securetoken.google.com/"
     let known = issuer.hasPrefix(firebase) ? String(issuer.dropFirst(firebase.count)) : nil
@@ -385,7 +395,15 @@ extension Command {
       throw arguments.refusal(
         of: "trust-issuer", text, "must name the audience of its tokens: write \(issuer),AUDIENCE=FILE")
     }
-    return HearthConfiguration.IssuerFile(issuer: issuer, audience: audience, path: parts[1])
+    let place = parts.count == 2 ? parts[1] : nil
+    if let place, !place.contains("://") {
+      configuration.trustedIssuers.append(.init(issuer: issuer, audience: audience, path: place))
+      return
+    }
+    guard place.map(DocumentFetch.isSafe) ?? true else {
+      throw arguments.refusal(of: "trust-issuer", text, "must name an https URL for the keys")
+    }
+    configuration.onlineIssuers.append(.init(issuer: issuer, audience: audience, keysURL: place))
   }
 
   /// Parses `FILE` or `DATABASE=FILE`.
