@@ -1,3 +1,4 @@
+import DocumentModel
 import FixtureTree
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import TestSupport
 
 @testable import FirebaseExport
 
-/// Exports of the official emulator, of Hearth, and of the emulator again are equal, record by record.
+/// Exports of the official emulator and of Hearth are equal, record by record, and the emulator loads Hearth's.
 @Suite(.needs(.hearth), .needs(.emulator)) struct EmulatorExportTests {
   private static let root = "/v1/projects/demo-x/databases/(default)/documents"
   private static let name = "projects/demo-x/databases/(default)/documents"
@@ -64,6 +65,14 @@ import TestSupport
     return records.sorted { $0.lexicographicallyPrecedes($1) }
   }
 
+  private func documents(_ folder: String) throws -> [FixtureDocument] {
+    let export = try #require(try ExportFolder.find(directory.file(folder))?.documents)
+    let reader = export.makeReader(database: try #require(DatabaseID(project: "demo-x")))
+    var documents: [FixtureDocument] = []
+    while let document = try reader.nextDocument() { documents.append(document) }
+    return documents.sorted { $0.key < $1.key }
+  }
+
   @Test func emulatorAndHearthExchangeExports() throws {
     let emulator = try EmulatorProcess()
     defer { emulator.process.stop() }
@@ -108,6 +117,7 @@ import TestSupport
     let first = try records("one")
     #expect(first.count == Self.documents.count)
     #expect(try records("two") == first)
-    #expect(try records("three") == first)
+    // The emulator writes the fields of a document that it has imported in an order of its own.
+    #expect(try documents("three") == documents("one"))
   }
 }

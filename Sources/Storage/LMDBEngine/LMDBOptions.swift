@@ -4,6 +4,9 @@ package struct LMDBOptions: Sendable {
   package enum Durability: Sendable {
     /// Every commit is synced to the disk before it returns.
     case durable
+    /// Commits are in a file, but are not synced. A crash of the machine can damage the file, so sync it before it gets
+    /// its final name. For a new file that another one replaces only when it is complete.
+    case unsynced
     /// The data is in a RAM file system, is never synced, and is lost when the process ends.
     case inMemory
   }

@@ -25,7 +25,7 @@ extension LMDBStore {
   ///   be opened read-only does not exist.
   package static func open(_ options: LMDBOptions) throws(StorageError) -> LMDBStore {
     switch options.durability {
-    case .durable: try openFile(options)
+    case .durable, .unsynced: try openFile(options)
     case .inMemory: try openInMemory(options) { _ throws(StorageError) in }
     }
   }
@@ -58,7 +58,8 @@ extension LMDBStore {
     }
     do throws(StorageError) {
       try DataFileCheck.check(file)
-      let flags = options.readOnly ? MDB_RDONLY : 0
+      let syncing = options.durability == .unsynced ? MDB_NOSYNC | MDB_NOMETASYNC : 0
+      let flags = (options.readOnly ? MDB_RDONLY : 0) | syncing
       let opened = try openEnvironment(options, path: options.path, flags: flags) {
         environment throws(StorageError) in try openDatabases(of: environment, path: options.path)
       }

@@ -2,7 +2,8 @@ import DocumentModel
 import WireFormat
 
 /// An encoder of documents to entities (``EntitySchema``), byte for byte as the official emulator writes them, except
-/// that the fields of a map ascend by their names.
+/// that the fields of a map ascend by their names. The emulator keeps the order of the write, or after an import uses
+/// one of its own.
 ///
 /// Values that the format lacks become maps: a vector in an array or without components, and the BSON types of the
 /// enterprise edition.

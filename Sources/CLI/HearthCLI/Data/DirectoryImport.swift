@@ -42,16 +42,21 @@ struct DirectoryImport {
       let empty = try open(file, files.database, indexes: nil)
       indexes = try empty.read { reader in try empty.indexes(&reader).configuration }
     }
-    let outcome = try open(unfinished, files.database, indexes: indexes).load(files) {
+    let outcome = try open(unfinished, files.database, indexes: indexes, durability: .unsynced).load(files) {
       progress.show($0, "documents imported", fraction: files.fraction(after: $0))
     }
+    // The whole file is synced once, because an interrupted import leaves nothing behind.
+    try sync(unfinished, O_RDONLY)
     guard rename(unfinished, file) == 0 else { throw StorageError.system(operation: "rename", path: file, code: errno) }
     try syncDirectory(of: file)
     return outcome
   }
 
-  private func open(_ file: String, _ id: DatabaseID, indexes: IndexConfiguration?) throws -> DocumentDatabase {
-    try DocumentDatabase(id: id, store: LMDBStore.open(LMDBOptions(path: file, mapBytes: mapBytes)), indexes: indexes)
+  private func open(
+    _ file: String, _ id: DatabaseID, indexes: IndexConfiguration?, durability: LMDBOptions.Durability = .durable
+  ) throws -> DocumentDatabase {
+    let options = LMDBOptions(path: file, mapBytes: mapBytes, durability: durability)
+    return try DocumentDatabase(id: id, store: LMDBStore.open(options), indexes: indexes)
   }
 
   private func isEmpty(_ file: String, _ id: DatabaseID) throws -> Bool {
@@ -63,11 +68,12 @@ struct DirectoryImport {
     unlink("\(file)-lock")
   }
 
-  private func syncDirectory(of file: String) throws {
-    let folder = LocalPath.folder(of: file)
-    let descriptor = Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw StorageError.system(operation: "open", path: folder, code: errno) }
+  private func syncDirectory(of file: String) throws { try sync(LocalPath.folder(of: file), O_RDONLY | O_DIRECTORY) }
+
+  private func sync(_ path: String, _ flags: Int32) throws {
+    let descriptor = Glibc.open(path, flags | O_CLOEXEC)
+    guard descriptor >= 0 else { throw StorageError.system(operation: "open", path: path, code: errno) }
     defer { close(descriptor) }
-    guard fsync(descriptor) == 0 else { throw StorageError.system(operation: "fsync", path: folder, code: errno) }
+    guard fsync(descriptor) == 0 else { throw StorageError.system(operation: "fsync", path: path, code: errno) }
   }
 }

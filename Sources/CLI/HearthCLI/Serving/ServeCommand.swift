@@ -158,12 +158,6 @@ extension Command {
             .map { try IndexFile.read(file: $0.path) }
         ).run(sources.documents, isQuiet: isQuiet(arguments))
       }
-      if sources.hasOtherParts {
-        let admin = try AdminServer(
-          directory: path, project: configuration.project ?? DatabaseChoice.defaultProject, arguments)
-        defer { admin.finish() }
-        try OtherPartsImport.run(sources, to: admin, &summary, isQuiet: isQuiet(arguments))
-      }
     }
     allowManyFiles()
     FreedMemory.mapLargeBlocks()
@@ -180,7 +174,7 @@ extension Command {
       }
     }
     let url = try server.start()
-    if let sources, configuration.storage == .inMemory, sources.hasOtherParts {
+    if let sources, sources.hasOtherParts {
       do { try importOtherParts(sources, to: server, url, arguments, configuration, &summary) } catch {
         server.stop()
         throw error
@@ -190,15 +184,15 @@ extension Command {
     return (server, url)
   }
 
-  /// Imports accounts and files into a server in memory, through its own address. Clients do not know it yet.
+  /// Imports accounts and files into a server through its own address, before the address is announced.
   private static func importOtherParts(
     _ sources: ImportSources, to server: Server, _ url: String, _ arguments: Arguments,
     _ configuration: HearthConfiguration, _ summary: inout ExportSummary
   ) throws {
     guard configuration.tls == nil else {
       throw CommandFailure.failed(
-        "with --tls-cert and in memory, --import cannot load accounts and files; add --data, or import them into the "
-          + "running server with `hearth import --only auth,storage --server`")
+        "with --tls-cert, --import cannot load accounts and files; import them into the running server with `hearth "
+          + "import --only auth,storage`, and give --import the folder firestore_export only")
     }
     let project = configuration.project ?? DatabaseChoice.defaultProject
     let token =
