@@ -10,6 +10,7 @@ package struct ReferenceCounts: Equatable, Sendable {
     self.foreign = foreign
   }
 
+  /// Adds the counts of more documents.
   package static func += (total: inout ReferenceCounts, more: ReferenceCounts) {
     total.rewritten += more.rewritten
     total.foreign += more.foreign
