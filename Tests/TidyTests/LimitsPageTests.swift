@@ -23,6 +23,7 @@ import Testing
     ("Wrong passwords", "Sources/Services/Accounts/Passwords/SignInThrottle.swift"),
     ("Known places of accounts", "Sources/Services/Accounts/Passwords/KnownPlaces.swift"),
     ("Tokens", "Sources/Services/Accounts/Tokens/TokenMinter.swift"),
+    ("Fetched keys of issuers", "Sources/Server/HearthServer/OnlineIssuers.swift"),
     ("Codes for telephones", "Sources/Services/IdentityService/PhoneCodes.swift"),
     ("Batches of accounts", "Sources/Services/IdentityService/BatchCreate.swift"),
     ("Keys of programs", "Sources/Services/Accounts/Tokens/ServiceKeys.swift"),
@@ -39,6 +40,7 @@ import Testing
     ("HTTP/2", "Sources/HTTP/Transport/HTTP2/HTTP2Limits.swift"),
     ("Turns of an event loop", "Sources/HTTP/Transport/Loop/LoopTime.swift"),
     ("JSON requests", "Sources/Wire/WireFormat/JSON/JSONDocument.swift"),
+    ("Copies over several connections", "Sources/CLI/HearthCLI/ServerExport/ConnectedWork.swift"),
     ("Index files", "Sources/Wire/FixtureTree/IndexFile/IndexFile.swift"),
   ]
 
