@@ -107,7 +107,7 @@ final class PartsDirectory {
 
   private var planFile: String { "\(path)/plan.json" }
 
-  /// Returns the plan of an interrupted export, or `nil` if there is none.
+  /// Returns the plan of an interrupted export, or `nil` if no plan exists.
   /// - Throws: ``CommandFailure`` if the plan cannot be read.
   func plan() throws -> ExportPlan? {
     guard access(planFile, F_OK) == 0 else { return nil }
