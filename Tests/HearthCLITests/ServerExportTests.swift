@@ -126,7 +126,7 @@ import TestSupport
     #expect(try succeed(command).contains("continuing the export in \(file).parts"))
     #expect(try directory.text("all.json") == expected)
     #expect(try !directory.fileNames.contains("all.json.parts"))
-    // What the first run received is not requested again.
+    // The second run does not request the documents of the first one again.
     let whole = directory.file("whole.json")
     let total = proxy.downBytes - before
     let start = proxy.downBytes

@@ -65,7 +65,7 @@ struct FirebaseAccounts {
     return JSONTree(.object(members))
   }
 
-  /// What was omitted, and how to import the file.
+  /// A summary of the omitted facts, and the options that import the file.
   var report: String {
     var lines: [String] = []
     if lostPasswords > 0 {

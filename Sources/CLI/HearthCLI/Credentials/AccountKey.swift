@@ -66,7 +66,7 @@ struct AccountKey: Sendable {
   /// Whether the key belongs to Google Cloud. Otherwise it belongs to a Hearth server.
   var isGoogles: Bool { WebHost.isGoogles(tokenURL) }
 
-  /// Whether the key is a person's, so that some services of Google must be told which project to bill.
+  /// Whether the key is a person's. Some services of Google then require the name of a project to bill.
   var isPersonal: Bool {
     if case .refreshToken = proof { return true }
     return false

@@ -27,7 +27,7 @@ final class Credential: Sendable {
 
   private let source: Source
   private let state = Mutex(State())
-  /// Whether Google must be told which project to bill.
+  /// Whether the credential is a person's. Some services of Google then require the name of a project to bill.
   let isPersonal: Bool
 
   /// The default token. In emulator mode, `owner` is the administrator of every project.

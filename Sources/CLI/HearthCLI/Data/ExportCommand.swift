@@ -32,7 +32,7 @@ extension Command {
       The export shows all documents as of one moment, if the server can read the past. The official emulator and Cloud
       Firestore can, too: https://firestore.googleapis.com is a valid --server. Cloud Firestore keeps past states for an
       hour, or for seven days with point-in-time recovery if --read-time is a whole minute. Each exported document costs
-      a read there.
+      a read there. With --read-time none, the export shows each document as of the moment it is read.
 
       With --server, the documents are copied over several connections to the directory FILE.parts first, and without
       --output to a temporary directory. To continue an interrupted export, run the same command again. The directory is

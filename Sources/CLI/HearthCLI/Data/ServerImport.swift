@@ -22,7 +22,7 @@ struct ServerImport {
   private var round: [ImportFiles.Batch] = []
   /// The documents of the round, if documents may repeat.
   private var keys: Set<DocumentKey> = []
-  /// What was imported so far.
+  /// The number of documents that were imported so far.
   private(set) var outcome = ImportOutcome()
 
   /// Prepares an import.

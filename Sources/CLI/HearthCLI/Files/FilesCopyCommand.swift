@@ -41,8 +41,8 @@ extension Command {
       ("hearth files cp -r ./media gs:///journeys --data ./hearth-data --project demo", "imports a folder"),
       ("hearth files cp -r gs://demo.appspot.com/ ./export", "exports a bucket"),
       (
-        "hearth files cp -r gs://my-app.firebasestorage.app/ gs://my-app.firebasestorage.app/ --data ./hearth-data "
-          + "--project my-app --from https://storage.googleapis.com --from-key my-app.json", "from Cloud Storage"
+        "hearth files cp -r gs://photos/ gs://photos/ --from https://storage.googleapis.com --from-key my-app.json",
+        "from Cloud Storage"
       ),
     ],
     run: { arguments in

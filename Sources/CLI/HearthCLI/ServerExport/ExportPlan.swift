@@ -19,7 +19,7 @@ struct ExportPlan: Equatable {
   /// The number of documents, if the server counted them.
   var count: Int?
   /// The names of each part, in order.
-  var ranges: [NameRange]
+  var ranges: [NameInterval]
 
   /// The plan as JSON.
   var json: [UInt8] {
@@ -42,7 +42,7 @@ struct ExportPlan: Equatable {
     return map.json
   }
 
-  init(source: Source, readTime: Timestamp?, count: Int?, ranges: [NameRange]) {
+  init(source: Source, readTime: Timestamp?, count: Int?, ranges: [NameInterval]) {
     self.source = source
     self.readTime = readTime
     self.count = count
@@ -63,7 +63,7 @@ struct ExportPlan: Equatable {
       guard let text = row.text("parent"), let parent = text.isEmpty ? .root : try? ResourcePath(text),
         let lower = row.text("lower"), let upper = row.text("upper")
       else { return nil }
-      ranges.append(NameRange(parent: parent, lower: lower, upper: upper))
+      ranges.append(NameInterval(parent: parent, lower: lower, upper: upper))
     }
   }
 }
@@ -107,7 +107,7 @@ final class PartsDirectory {
 
   private var planFile: String { "\(path)/plan.json" }
 
-  /// Returns the plan of an interrupted export, or `nil` if there is none.
+  /// Returns the plan of an interrupted export, or `nil` if no plan exists.
   /// - Throws: ``CommandFailure`` if the plan cannot be read.
   func plan() throws -> ExportPlan? {
     guard access(planFile, F_OK) == 0 else { return nil }

@@ -13,8 +13,7 @@ struct ServerExport {
     ConnectedWork.option,
     .value(
       "read-time", "TIME",
-      "with --server, show the documents as of this moment, such as 2026-11-22T10:00:00Z; none: as of different moments "
-        + "(default: the start)"),
+      "with --server, the moment to show, such as 2026-11-22T10:00:00Z, or none (default: the start)"),
   ]
 
   /// The number of documents in a request. An interrupted part loses at most one page.
@@ -167,7 +166,7 @@ struct ServerExport {
   /// Returns the parts: one for each collection, or more if the server knows names that divide it.
   private func ranges(
     of collections: [ResourcePath], at time: Timestamp?, _ client: ServerClient
-  ) throws -> [NameRange] {
+  ) throws -> [NameInterval] {
     guard connections > 1, let first = collections.first, first.segmentCount == 1 else {
       return collections.map { .all(of: $0) }
     }
@@ -188,14 +187,14 @@ struct ServerExport {
       }
     }
     return zip(collections, ids).flatMap { collection, id in
-      NameRange.all(of: collection).split(at: (cuts[id] ?? []).sorted())
+      NameInterval.all(of: collection).split(at: (cuts[id] ?? []).sorted())
     }
   }
 
   // MARK: The parts
 
   private static func copy(
-    _ range: NameRange, to path: String, at time: Timestamp?, _ client: ServerClient, _ retries: Retries,
+    _ range: NameInterval, to path: String, at time: Timestamp?, _ client: ServerClient, _ retries: Retries,
     _ progress: ConnectedWork.Progress
   ) throws {
     let contents = try DocumentPart.read(path) { _, _ in }

@@ -3,7 +3,7 @@ import DocumentModel
 import WireFormat
 
 /// A range of document names below a parent: a collection with everything below it, or a part of that.
-struct NameRange: Equatable, Sendable {
+struct NameInterval: Equatable, Sendable {
   /// The document above the collection, or the root.
   var parent: ResourcePath
   /// The first name, relative to the documents root. It may be a name that only a bound can have.
@@ -16,15 +16,15 @@ struct NameRange: Equatable, Sendable {
 
   /// Returns the range of a collection and everything below it. The bounds are those that Google's tools use to delete
   /// collections recursively.
-  static func all(of collection: ResourcePath) -> NameRange {
-    NameRange(
+  static func all(of collection: ResourcePath) -> NameInterval {
+    NameInterval(
       parent: collection.parent, lower: "\(collection.text)/\(firstID)", upper: "\(collection.text)\0/\(firstID)")
   }
 
   /// Returns this range in parts that begin at the names of `cuts`. The cuts must be sorted and inside the range.
-  func split(at cuts: [DocumentKey]) -> [NameRange] {
+  func split(at cuts: [DocumentKey]) -> [NameInterval] {
     let bounds = [lower] + cuts.map(\.path.text) + [upper]
-    return zip(bounds, bounds.dropFirst()).map { NameRange(parent: parent, lower: $0, upper: $1) }
+    return zip(bounds, bounds.dropFirst()).map { NameInterval(parent: parent, lower: $0, upper: $1) }
   }
 }
 
@@ -36,7 +36,7 @@ extension ServerClient {
   /// also finds documents whose ancestors do not exist.
   /// - Throws: ``CommandFailure`` or `HTTPClientError` if the request fails, or the error of `body`.
   func scan(
-    _ range: NameRange, after last: DocumentKey?, limit: Int, at readTime: Timestamp?, _ body: (Found) throws -> Void
+    _ range: NameInterval, after last: DocumentKey?, limit: Int, at readTime: Timestamp?, _ body: (Found) throws -> Void
   ) throws -> Int {
     var json = JSONWriter(.compact)
     json.beginObject()
@@ -61,7 +61,7 @@ extension ServerClient {
   }
 
   /// Returns the number of documents in a range, or `nil` if the server does not count them.
-  func count(_ range: NameRange, at readTime: Timestamp?) -> Int? {
+  func count(_ range: NameInterval, at readTime: Timestamp?) -> Int? {
     var json = JSONWriter(.compact)
     json.beginObject()
     json.key("structuredAggregationQuery")
@@ -141,7 +141,7 @@ extension ServerClient {
 
   // MARK: Pieces
 
-  private func append(query range: NameRange, after last: DocumentKey?, limit: Int?, to json: inout JSONWriter) {
+  private func append(query range: NameInterval, after last: DocumentKey?, limit: Int?, to json: inout JSONWriter) {
     json.beginObject()
     json.key("from")
     json.value(#"[{"allDescendants": true}]"#)

@@ -58,7 +58,7 @@ extension Command {
         "accept sign-in with google.com=CLIENT,KEYS_FILE, apple.com=… or oidc.NAME=…,ISSUER"),
       .repeated(
         "trust-issuer", "ISSUER",
-        "accept tokens of this issuer (or ISSUER,AUDIENCE), whose keys are fetched; ISSUER=FILE: with the JWKS in FILE"),
+        "accept tokens of ISSUER (or ISSUER,AUDIENCE); ISSUER=FILE reads its keys from a file"),
       .value("metrics-address", "HOST:PORT", "serve /metrics, /healthz and /readyz there, without credentials"),
       .value("log", "FORMAT", "the format of the log on standard error: plain, text or json (default: plain)"),
       .value("log-level", "LEVEL", "the lowest level to log: error, warn, info or debug (default: info)"),
