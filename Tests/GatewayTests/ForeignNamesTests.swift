@@ -99,10 +99,10 @@ import TestSupport
     let foreign = try open(other)
     _ = try ended.post("SID=\(ended.id)&RID=3&TYPE=terminate", "count=0")
     let id = channel.id
-    let last = id.last == "0" ? "1" : "0"
+    let (first, last) = (id.first == "0" ? "1" : "0", id.last == "0" ? "1" : "0")
     let unknown = [
       "0123456789abcdef0123456789abcdef", String(repeating: "0", count: 32), ended.id, foreign.id,
-      id.dropLast() + last, last + id.dropFirst(), id.uppercased() == id ? id + "0" : id.uppercased(),
+      id.dropLast() + last, first + id.dropFirst(), id.uppercased() == id ? id + "0" : id.uppercased(),
       id + "%00", id + "%20", "", "*", String(id.dropLast()),
     ]
     for text in unknown {

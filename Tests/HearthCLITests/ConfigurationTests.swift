@@ -26,8 +26,9 @@ import TestSupport
     #expect(try ConfigurationFile.parse(printed) == [name: expected])
   }
 
-  @Test func onlyOptionsThatChooseTheFileAreExcluded() {
-    #expect(Command.serve.options.filter { !$0.isAllowedInFile }.map(\.name) == ["config", "print-config"])
+  @Test func onlyOptionsForOneRunAreExcluded() {
+    #expect(
+      Command.serve.options.filter { !$0.isAllowedInFile }.map(\.name) == ["record-cases", "config", "print-config"])
   }
 
   @Test(

@@ -98,7 +98,8 @@ import TestSupport
       try run("export", "i", "--format", "ndjson").output
         == #"{"path": "i/a", "fields": {"n": 1, "t": {"$timestamp": "2025-01-01T00:00:00Z"}}}"# + "\n")
     for (arguments, message) in [
-      (["export", "--format", "csv"], "give its path"), (["export", "--format", "xml"], "must be tree, ndjson or csv"),
+      (["export", "--format", "csv"], "give its path"),
+      (["export", "--format", "xml"], "must be tree, ndjson, csv or firebase"),
       (["export", "--compress", "zip"], "must be gzip or zstd"),
       (["import", "x", "--types", "some"], "must be infer or strings"),
       (["import", "x", "--delimiter", ",,"], "must be one ASCII character"),
@@ -153,7 +154,7 @@ import TestSupport
       #expect(result.exit == .code(65) && result.output.contains("\(name): \(message)"), "\(result.output)")
     }
     let folder = try run("import", directory.path)
-    #expect(folder.exit == .code(65) && folder.output.contains("is a directory, not a file of documents"))
+    #expect(folder.exit == .code(65) && folder.output.contains("is a folder without a Firebase export"))
   }
 
   @Test func referencesToOtherDatabasesAreReported() throws {

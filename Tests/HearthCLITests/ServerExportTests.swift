@@ -67,12 +67,18 @@ import TestSupport
         + #""b": {"y": {}}}}, "ab": {"x": {}}}"#)
     let data = directory.file("data")
     _ = try succeed(["import", files, "--data", data, "--project", "demo"])
-    let paths = ["a", "a/x", "a/z", "a/x/b", "a/x/b/y", "ab", "none", "none/x"]
+    let paths = ["a", "a/x", "a/z", "a/x/b", "a/x/b/y", "ab"]
     let expected = try paths.map { try succeed(["export", $0, "--data", data, "--project", "demo"]) }
     let server = try HearthProcess(arguments: ["--emulator", "--data", data, "--project", "demo"])
     defer { server.process.stop() }
     for (path, text) in zip(paths, expected) {
       #expect(try succeed(export(server.port, [path])) == text, "\(path)")
+    }
+    for path in ["none", "none/x"] {
+      for arguments in [["export", path, "--data", data, "--project", "demo"], export(server.port, [path])] {
+        let (exit, output) = try HearthBinary.run(arguments)
+        #expect(exit == .code(1) && output.contains("no documents at or below \(path)"), "\(output)")
+      }
     }
   }
 

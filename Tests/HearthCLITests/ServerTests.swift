@@ -148,7 +148,7 @@ import TestSupport
       (["serve", "--data", "d", "--in-memory"], "exclude each other"), (["get", "a", "b"], "unexpected 'b'"),
       (["get", "a//b"], "is not a valid path"), (["set", "a", "{}"], "is a collection"),
       (["delete", "a"], "--recursive"),
-      (["import"], "an operand is missing: FILE…"), (["help", "nothing"], "unknown verb"),
+      (["import"], "an operand is missing: (FILE | DIR)…"), (["help", "nothing"], "unknown verb"),
       ([], "Usage: hearth VERB"),
     ] as [([String], String)])
   func badUsageIsExplained(arguments: [String], hint: String) throws {

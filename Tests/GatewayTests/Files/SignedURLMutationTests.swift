@@ -197,10 +197,31 @@ import WireFormat
     }
   }
 
+  /// A server in production mode, because an emulator accepts the URLs of signers that it does not know.
+  private static func server() throws -> TestServer {
+    let server = try TestServer(.production)
+    let made = try server.call("POST", "/storage/v1/b?project=p", #"{"name": "bucket"}"#, headers: owner(server))
+    #expect(made.status == 200, "\(made.text)")
+    return server
+  }
+
+  /// The credentials of an administrator.
+  private static func owner(_ server: TestServer) -> [(String, String)] {
+    [("Authorization", "Bearer \(server.server.accounts.serviceKeys.localAccessToken())")]
+  }
+
+  private static func put(_ server: TestServer, _ name: String, _ content: String) throws {
+    let encoded = name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? name
+    let made = try server.call(
+      "POST", "\(CloudFilesTests.uploads)?uploadType=media&name=\(encoded)", content,
+      headers: owner(server) + [("Content-Type", "text/plain")])
+    #expect(made.status == 200, "\(made.text)")
+  }
+
   @Test(arguments: [true, false]) func changedDownloadsAreRefused(isVersion4: Bool) throws {
-    let server = try TestServer()
+    let server = try Self.server()
     let signer = try URLSigner(server)
-    for name in ["dir/a", "dir/b", "a"] { try CloudFilesTests.put(server, name, "hello") }
+    for name in ["dir/a", "dir/b", "a"] { try Self.put(server, name, "hello") }
     let path = "/bucket/dir/a"
     let url =
       isVersion4
@@ -214,9 +235,9 @@ import WireFormat
   }
 
   @Test(arguments: [true, false]) func changedUploadsAreRefused(isVersion4: Bool) throws {
-    let server = try TestServer()
+    let server = try Self.server()
     let signer = try URLSigner(server)
-    try CloudFilesTests.put(server, "dir/a", "before")
+    try Self.put(server, "dir/a", "before")
     let headers = [("content-type", "text/plain"), ("x-goog-hash", "crc32c=Z1Vtiw==")]
     let path = "/bucket/dir/a"
     let url =
@@ -253,7 +274,7 @@ import WireFormat
       #expect(reply.json("contentType") == "text/plain", "\(mutation.name)")
     }
     let names: [String]? = try server.call(
-      "GET", "/storage/v1/b/bucket/o?fields=items(name)", headers: [("Authorization", "Bearer owner")]
+      "GET", "/storage/v1/b/bucket/o?fields=items(name)", headers: Self.owner(server)
     ).json("items", as: [[String: Any]].self)?.compactMap { $0["name"] as? String }
     #expect(names == ["dir/a"], "no other object was made")
   }
@@ -267,9 +288,9 @@ import WireFormat
 
   /// Times that a signer may not choose, and the edges of those that it may.
   @Test func timesBeyondTheLimitsAreRefused() throws {
-    let server = try TestServer()
+    let server = try Self.server()
     let signer = try URLSigner(server)
-    try CloudFilesTests.put(server, "a", "hello")
+    try Self.put(server, "a", "hello")
     func status(_ seconds: String, at moment: Date = Date()) throws -> Int {
       try server.request("GET", signer.v4("GET", "/bucket/a", at: moment, secondsText: seconds)).status
     }
@@ -290,12 +311,12 @@ import WireFormat
   }
 
   @Test func otherKeysAreRefused() throws {
-    let server = try TestServer()
-    let other = try TestServer()
+    let server = try Self.server()
+    let other = try Self.server()
     let signer = try URLSigner(server)
     let second = try URLSigner(server, name: "second")
     let foreign = try URLSigner(other)
-    try CloudFilesTests.put(server, "a", "hello")
+    try Self.put(server, "a", "hello")
     func statuses(_ signer: URLSigner) throws -> [Int] {
       [
         try server.request("GET", signer.v4("GET", "/bucket/a")).status,
@@ -315,7 +336,7 @@ import WireFormat
     // A URL that was made before, and one that is made after the key was revoked. A new key of the same name does not
     // revive them.
     let before = try signer.v4("GET", "/bucket/a")
-    let owner = [("Authorization", "Bearer owner")]
+    let owner = Self.owner(server)
     #expect(try server.call("DELETE", "/hearth/v1/keys/signer", headers: owner).status == 200)
     #expect(try statuses(signer) == [403, 403])
     let renewed = try URLSigner(server)
@@ -328,7 +349,7 @@ import WireFormat
 
   /// The signature covers the header but not the body of the request that starts a resumable upload.
   @Test(arguments: [true, false]) func bodyOfAResumableStartHasNoRights(isVersion4: Bool) throws {
-    let server = try TestServer()
+    let server = try Self.server()
     let signer = try URLSigner(server)
     let headers = [("content-type", "text/plain"), ("x-goog-resumable", "start")]
     let url =
@@ -354,9 +375,9 @@ import WireFormat
 
   /// An upload that a signed URL began ends with the key, although its later requests carry no signature.
   @Test func revokedKeysEndTheirUploads() throws {
-    let server = try TestServer()
+    let server = try Self.server()
     let start = ("x-goog-resumable", "start")
-    let owner = [("Authorization", "Bearer owner")]
+    let owner = Self.owner(server)
     func begin(_ signer: URLSigner, _ name: String) throws -> String {
       let begun = try server.request("POST", try signer.v4("POST", "/bucket/\(name)", [start]), "", headers: [start])
       return String(try #require(begun.header("location"), "\(begun.text)").dropFirst("http://localhost".count))
