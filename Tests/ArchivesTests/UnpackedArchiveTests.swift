@@ -38,7 +38,7 @@ import TestSupport
   private static let end = [UInt8](repeating: 0, count: 1024)
 
   private func unpack(_ bytes: [UInt8]) throws -> UnpackedArchive? {
-    let path = directory.file("archive")
+    let path = directory.file("archive.tar.gz")
     try Data(bytes).write(to: URL(fileURLWithPath: path))
     return try UnpackedArchive(path) { _ in true }
   }

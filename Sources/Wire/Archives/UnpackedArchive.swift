@@ -26,10 +26,15 @@ package final class UnpackedArchive {
       try unpack(TarReader(file: path, stream: ByteStream(whole)), isWanted)
     } else if head.starts(with: [0x1F, 0x8B]) {
       let probe = DeflateDecoder(.gzip, file: path, whole)
-      // Damage before the first block shows no archive. The reader of the compressed documents reports it.
-      guard let start = try? ByteStream({ () throws(FixtureTreeError) in try probe.next() }).take(TarReader.blockBytes),
-        TarReader.isArchive(start)
-      else { return nil }
+      let start: [UInt8]
+      do throws(FixtureTreeError) {
+        start = try ByteStream({ () throws(FixtureTreeError) in try probe.next() }).take(TarReader.blockBytes)
+      } catch {
+        // The reader of compressed documents reports the damage of other files.
+        if path.hasSuffix(".tar.gz") || path.hasSuffix(".tgz") { throw error }
+        return nil
+      }
+      guard TarReader.isArchive(start) else { return nil }
       try self.init(file)
       let decoder = DeflateDecoder(.gzip, file: path, file.pieces(0..<file.size))
       try unpack(
