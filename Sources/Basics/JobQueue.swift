@@ -8,17 +8,22 @@ package struct JobQueue<Job> {
   /// Creates an empty queue.
   package init() {}
 
-  /// The number of jobs that wait.
-  package var count: Int { jobs.count - first }
+  /// The number of jobs that wait. It is stored, because event loops read it for each request, and the count of an array
+  /// of a generic type needs a look-up of that type.
+  package private(set) var count = 0
   /// Whether no job waits.
-  package var isEmpty: Bool { first == jobs.count }
+  package var isEmpty: Bool { count == 0 }
 
   /// Adds a job at the end.
-  package mutating func append(_ job: Job) { jobs.append(job) }
+  package mutating func append(_ job: Job) {
+    jobs.append(job)
+    count += 1
+  }
 
   /// Takes the oldest job. Costs constant time on average.
   package mutating func popFirst() -> Job? {
-    guard first < jobs.count else { return nil }
+    guard count > 0 else { return nil }
+    count -= 1
     let job = jobs[first]
     jobs[first] = nil
     first += 1

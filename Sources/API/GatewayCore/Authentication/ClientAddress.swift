@@ -3,15 +3,16 @@ package import Transport
 
 extension HTTPRequest {
   /// The client's address, or `nil` for this machine. If the peer is a proxy on this machine, it is the address
-  /// that the proxy forwards.
+  /// that the proxy forwards, or `unknown` if it forwards none.
   package var clientAddress: String? {
     let peer = remoteAddress
     guard peer.hasPrefix("127.") || peer == "::1" || peer.hasPrefix("::ffff:127.") else { return peer }
-    guard let header = header("x-forwarded-for") else { return nil }
-    // The proxy adds the last address itself. The client may have sent the others.
+    guard let header = lastHeader("x-forwarded-for") else { return nil }
+    // The proxy adds the last address itself, to the client's header or as another one. The client may have sent the
+    // others.
     let last = header.split(separator: UInt8(ascii: ",")).last ?? header[0..<0]
     let text = String(decoding: last.filter { (0x21...0x7E).contains($0) }.prefix(64), as: UTF8.self)
-    return text.isEmpty ? nil : text
+    return text.isEmpty ? "unknown" : text
   }
 
   /// The client's address, or for IPv6 its /64 network, because each client can use all addresses of its network.

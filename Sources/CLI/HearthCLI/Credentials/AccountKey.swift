@@ -44,7 +44,8 @@ struct AccountKey: Sendable {
       )
     }
     project = map.text("project_id") ?? map.text("quota_project_id")
-    tokenURL = map.text("token_uri") ?? Self.googleTokenURL
+    // The file of a person contains secrets for Google itself, so no other endpoint gets them.
+    tokenURL = (type == "authorized_user" ? nil : map.text("token_uri")) ?? Self.googleTokenURL
     switch type {
     case "service_account":
       guard let email = map.text("client_email"), let pem = map.text("private_key"),
@@ -110,7 +111,15 @@ enum WebHost {
   static func isGoogles(_ url: String) -> Bool {
     let host = parts(of: url).server.split(separator: "/").last.map(String.init) ?? url
     let name = host.split(separator: ":", maxSplits: 1).first.map(String.init)?.lowercased() ?? ""
-    return name == "googleapis.com" || name.hasSuffix(".googleapis.com")
+    // Older keys name accounts.google.com.
+    return ["googleapis.com", "google.com"].contains { name == $0 || name.hasSuffix(".\($0)") }
+  }
+
+  /// Returns whether a URL names this machine.
+  static func isLoopback(_ url: String) -> Bool {
+    let host = parts(of: url).server.split(separator: "/").last.map(String.init) ?? url
+    return host.hasPrefix("[::1]")
+      || HearthConfiguration.isLoopback(host.split(separator: ":", maxSplits: 1).first.map(String.init) ?? "")
   }
 
   /// Splits a URL into the server's address and the request target.

@@ -115,8 +115,14 @@ final class Credential: Sendable {
         "\(key.path) is a key of the server \(key.serverURL ?? key.tokenURL); for \(url), name the key of a service "
           + "account of Google Cloud")
     }
-    // The server may have another address than the one that the file contains.
-    return ServerClient.normalized(url) + "/token"
+    // The proof is valid at the key's own server. Another server could use it there, except a tunnel of this machine.
+    let address = ServerClient.normalized(url)
+    guard key.serverURL == address || WebHost.isLoopback(address) else {
+      throw CommandFailure.usage(
+        "\(key.path) is a key of the server \(key.serverURL ?? key.tokenURL), so its proof is not sent to \(url); "
+          + "create a key for this address with `hearth keys create --url \(address)`")
+    }
+    return address + "/token"
   }
 
   private static func isToken(_ text: String) -> Bool {

@@ -24,7 +24,10 @@ struct ExportedAccounts {
     self.path = path
     let root = try JSONTree.read(ByteSource(file: path), bytesMax: ExportLimits.accountsBytesMax)
     guard case .object = root.kind else { throw CommandFailure.data("\(path) is not a JSON object with 'users'") }
-    users = root["users"]?.elements ?? []
+    guard case .array(let users)? = root["users"]?.kind else {
+      throw CommandFailure.data("\(path) has no array 'users'; export the accounts again")
+    }
+    self.users = users
   }
 
   /// Imports the accounts. Those that the server rejects are reported one by one.

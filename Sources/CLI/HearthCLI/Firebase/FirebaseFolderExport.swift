@@ -38,6 +38,14 @@ struct FirebaseFolderExport {
           ? "\(folder) contains an export; add --force to replace it, or name another folder"
           : "\(folder) is not empty; name another folder")
     }
+    // The folder is replaced as a whole, so it must not contain anything else.
+    let parts = [ExportFolder.metadataFile, "firestore_export", "auth_export", "storage_export", "database_export"]
+    for entry in entries {
+      let name = FileLocation.lastPart(entry.path)
+      guard parts.contains(name) else {
+        throw CommandFailure.failed("\(folder) also contains \(name), which --force would remove; name another folder")
+      }
+    }
   }
 
   /// Writes the parts, and returns what was written.

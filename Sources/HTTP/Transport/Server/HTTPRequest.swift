@@ -58,6 +58,14 @@ package struct HTTPRequest: ~Copyable {
     return nil
   }
 
+  /// The value of the last header field with a name, given in lower case; `nil` if no field has it.
+  package func lastHeader(_ lowercasedName: StaticString) -> UnsafeRawBufferPointer? {
+    for field in fields.reversed() where Int(field.nameCount) == lowercasedName.utf8CodeUnitCount {
+      if equalIgnoringCase(message + Int(field.nameStart), lowercasedName) { return value(of: field) }
+    }
+    return nil
+  }
+
   /// The number of header fields.
   package var headerCount: Int { fields.count }
 

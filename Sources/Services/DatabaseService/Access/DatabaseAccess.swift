@@ -200,10 +200,12 @@ package struct DatabaseAccess: Sendable {
       try snapshot.reader.lastVersion() > grant.authorization.version
     {
       let newest = try snapshot.reader.document(key)
-      try require(.newest, by: authorizer, &snapshot) { evaluation, snapshot in
+      let evaluation = snapshot.evaluation ?? SliceEvaluation(authorizer, snapshot.reader.snapshot)
+      snapshot.evaluation = evaluation
+      do {
         try evaluation.requireGet(
-          key, newest?.fields, by: authorizer, in: database, isInTransaction: snapshot.readTime.isInTransaction)
-      }
+          key, newest?.fields, in: database, isInTransaction: snapshot.readTime.isInTransaction)
+      } catch let denial as Status { throw DecidingState.newest.explaining(denial, authorizer) }
     }
     return try snapshot.find(key, at: grant.readTime.timestamp.microseconds)
   }
@@ -463,11 +465,18 @@ struct GuardedSnapshot: ~Copyable {
   private let scratch: ScratchSpace
   /// Reviews the results of queries; see ``Continuation``.
   fileprivate var review: PastReview?
+  /// Evaluates the rules again for the documents of this slice; `nil` if no document needed it so far.
+  fileprivate var evaluation: SliceEvaluation?
 
   fileprivate init(reader: SnapshotReader, readTime: ReadTime, scratch: ScratchSpace) {
     self.reader = reader
     self.readTime = readTime
     self.scratch = scratch
+  }
+
+  /// Whether a slice that has read `count` documents should end, so that the event loop serves other requests.
+  func isSpent(after count: Int) -> Bool {
+    count * Evaluator.cheapWorkMax >= Evaluator.sliceWorkMax || evaluation?.isSpent == true
   }
 
   /// Returns the version of the last commit.
@@ -487,15 +496,16 @@ struct GuardedSnapshot: ~Copyable {
   func slice(_ results: any QueryResults, _ found: (DocumentKey, StoredDocument) throws -> Bool) throws {
     guard let review else { return try results.slice(reader.snapshot, units: QueryExecution.sliceUnits, found) }
     var newest = SnapshotReader(reader.snapshot)
+    var evaluation: SliceEvaluation?
     try results.slice(reader.snapshot, units: QueryExecution.sliceUnits) { key, document in
-      try review.check(key, document, &newest)
-      return try found(key, document)
+      try review.check(key, document, &newest, &evaluation)
+      return try found(key, document) && evaluation?.isSpent != true
     }
   }
 
   /// Reviews a listed document that ``scan(_:after:)`` has found; see ``slice(_:_:)``.
   mutating func check(_ key: DocumentKey, _ document: StoredDocument) throws {
-    try review?.check(key, document, &reader)
+    try review?.check(key, document, &reader, &evaluation)
   }
 
   /// Plans a pass over the results of a query that the caller gets in another form, to review them. Returns `nil` if

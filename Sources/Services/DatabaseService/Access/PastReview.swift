@@ -23,17 +23,18 @@ final class PastReview {
   /// Checks a result. Cost: two lookups, and an evaluation of the rules if the document no longer matches.
   /// - Throws: `PERMISSION_DENIED` if the rules deny the newest state. In a read-write transaction `ABORTED`, as the
   ///   commit would, because the transaction succeeds when the client repeats it.
-  func check(_ key: DocumentKey, _ shown: StoredDocument, _ reader: inout SnapshotReader) throws {
+  func check(
+    _ key: DocumentKey, _ shown: StoredDocument, _ reader: inout SnapshotReader, _ slice: inout SliceEvaluation?
+  ) throws {
     let newest = try reader.document(key)
     if let newest {
       if newest.updateVersion == shown.updateVersion { return }
       if try range?.place(of: EncodedMap(documentFields: newest.fields), at: key.path, into: &place) == true { return }
     }
-    let evaluation = authorizer.evaluations.take()
-    defer { authorizer.evaluations.give(evaluation) }
-    evaluation.begin(reader.snapshot)
+    let evaluation = slice ?? SliceEvaluation(authorizer, reader.snapshot)
+    slice = evaluation
     do {
-      try evaluation.requireGet(key, newest?.fields, by: authorizer, in: database, isInTransaction: transaction != nil)
+      try evaluation.requireGet(key, newest?.fields, in: database, isInTransaction: transaction != nil)
     } catch let denial as Status where denial.code == .permissionDenied {
       if transaction != nil { throw CommitError.aborted(conflicting: nil) }
       guard authorizer.explains else { throw denial }

@@ -48,11 +48,12 @@ package final class BatchGetDocumentsCursor {
           access.transactions.noteReads([(key, document?.updateVersion ?? 0)], in: transaction)
         }
         next += 1
-        guard let document else {
+        if let document {
+          guard try found(key, document) else { return false }
+        } else {
           missing.append(key)
-          continue
         }
-        guard try found(key, document) else { return false }
+        if snapshot.isSpent(after: next - before), next < grant.keys.count { return false }
       }
       return true
     }
