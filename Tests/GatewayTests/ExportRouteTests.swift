@@ -68,4 +68,14 @@ import TestSupport
     let production = try TestServer(.production)
     #expect(try production.call("POST", "/emulator/v1/projects/p:export", body.text).status >= 400)
   }
+
+  /// A proxy of this machine adds the client's address to the client's own header, or as another one.
+  @Test(arguments: [
+    ["203.0.113.9"], ["", "203.0.113.9"], ["127.0.0.1, 203.0.113.9"], ["127.0.0.1", "203.0.113.9"], [""],
+  ])
+  func clientsBehindAProxyAreNotThisMachine(forwarded: [String]) throws {
+    let reply = try server.call(
+      "POST", "/emulator/v1/projects/p:export", "{}", headers: forwarded.map { ("X-Forwarded-For", $0) })
+    #expect(reply.status == 403, "\(reply.text)")
+  }
 }

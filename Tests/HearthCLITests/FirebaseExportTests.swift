@@ -98,6 +98,11 @@ import TestSupport
         ["export", "--format", "firebase", directory.file("again"), "--data", data, "--project", "demo-a"] + force)
       #expect(exported.output == "exported 2 documents, 1 account, 1 file, 11 B\n", "\(exported.output)")
     }
+    let mine = try directory.write("again/notes.txt", "mine")
+    let refused = try hearth(
+      "export", "--format", "firebase", directory.file("again"), "--force", "--data", data, "--project", "demo-a")
+    #expect(refused.exit == .code(1) && refused.output.contains("also contains notes.txt"), "\(refused.output)")
+    try FileManager.default.removeItem(atPath: mine)
     let twice = try hearth(
       "export", "--format", "firebase", directory.file("again"), "--data", data, "--project", "demo-a")
     #expect(twice.exit == .code(1) && twice.output.contains("add --force to replace it"), "\(twice.output)")

@@ -100,6 +100,17 @@ import TestSupport
     #expect(cloud.exit == .code(64) && cloud.output.contains("is a key of the server"), "\(cloud.output)")
   }
 
+  /// Another server could use the proof at the key's own server.
+  @Test func aKeyIsNotUsedForOtherServersThanItsOwn() throws {
+    let session = try serve()
+    defer { session.server.process.stop() }
+    for url in ["https://evil.example", "http://db.example.com"] {
+      let refused = try run(["get", "users/ann", "--server", url, "--key", session.key])
+      #expect(
+        refused.exit == .code(64) && refused.output.contains("its proof is not sent to \(url)"), "\(refused.output)")
+    }
+  }
+
   @Test(arguments: [
     ("", 65, "is not a credentials file"), ("{}", 65, "is not a credentials file"),
     (#"{"type": "external_account"}"#, 65, "the type external_account"),
