@@ -164,10 +164,11 @@ import WireFormat
 
   /// A new user's tokens are valid at once, also in the second of the deletion or if the clock was set back. Only the
   /// generation of the sessions tells them from those of the deleted user.
-  @Test(arguments: [
-    (1_700_000_010, 1_700_000_010), (1_700_000_011, 1_700_000_011), (1_700_000_020, 1_700_000_011),
-    (1_700_000_009, 1_700_000_010),
-  ] as [(Int64, Int64)])
+  @Test(
+    arguments: [
+      (1_700_000_010, 1_700_000_010), (1_700_000_011, 1_700_000_011), (1_700_000_020, 1_700_000_011),
+      (1_700_000_009, 1_700_000_010),
+    ] as [(Int64, Int64)])
   func reusedIDBeginsInItsOwnSecond(now: Int64, validSince: Int64) throws {
     let accounts = try Self.make { now * 1_000_000 }
     let users = accounts.users
