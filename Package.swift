@@ -169,7 +169,7 @@ let package = Package(
     library(
       "HearthCLI", in: "CLI",
       [
-        "CTimex", "HearthServer", "Accounts", "Files", "Transport", "WebClient", "DatabaseService",
+        "CTimex", "HearthServer", "IdentityService", "Accounts", "Files", "Transport", "WebClient", "DatabaseService",
         "DocumentStore", "LMDBEngine", "Digests", "Compression",
         "KeyValue",
         "RulesTesting",

@@ -43,6 +43,7 @@ package struct HTTPGateway: Sendable {
     requests = RequestDispatcher(
       Self.documents(service, authenticator, channels, files)
         + KeysHandler(accounts, authenticator).endpoints + IdentityHandler(identity, authenticator).endpoints
+        + SignInPages(identity, authenticator, usesTLS: usesTLS).endpoints
         + OperationsHandler(operations, metrics: metrics, service, authenticator).endpoints
         + RootHandler(operations, authenticator).endpoints + HubHandler(operations.hub, authenticator).endpoints
         + (files.map { Self.files($0, authenticator, accounts.serviceKeys, usesTLS: usesTLS) } ?? []))
