@@ -252,14 +252,14 @@ let package = Package(
       "GatewayTests",
       [
         "HearthServer", "Gateway", "GatewayCore", "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI",
-        "Accounts", "FileService", "Files", "Transport", "DatabaseService", "Callers", "Watch",
+        "IdentityService", "Accounts", "FileService", "Files", "Transport", "DatabaseService", "Callers", "Watch",
         "RulesTesting", "RulesEngine", "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "Basics",
         "TestSupport",
       ]),
     tests(
       "HearthCLITests",
       [
-        "HearthCLI", "HearthServer", "FirebaseExport", "FixtureTree", "LMDBEngine", "KeyValue", "DocumentModel",
+        "HearthCLI", "HearthServer", "IdentityService", "FirebaseExport", "FixtureTree", "LMDBEngine", "KeyValue", "DocumentModel",
         "TestSupport",
       ]),
     tests(

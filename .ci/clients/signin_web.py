@@ -42,6 +42,45 @@ window.ready = true;
 </script></body></html>"""
 
 
+# The functions of Google's frame library that the SDK and the hidden frame call, over plain messages.
+GAPI = """(() => {
+const handlers = {}, replies = {};
+let count = 0;
+const peer = (other) => ({
+  register(name, handler) { handlers[name] = handler; },
+  send(name, data, reply) {
+    count += 1;
+    replies[count] = reply || (() => {});
+    other().postMessage({ isTest: true, name, id: count, data }, "*");
+  },
+  ping(reply) { return new Promise((done) => this.send("ping", null, (data) => { if (reply) reply(data); done(data); })); },
+  restyle() { return Promise.resolve([]); }
+});
+window.addEventListener("message", ({ data, source }) => {
+  if (!data || !data.isTest) return;
+  if (data.reply) { replies[data.reply](data.data); delete replies[data.reply]; return; }
+  const answer = handlers[data.name] ? handlers[data.name](data.data) : null;
+  source.postMessage({ isTest: true, reply: data.id, data: [answer] }, "*");
+});
+const context = {
+  open(options, opened) {
+    const frame = document.createElement("iframe");
+    frame.src = options.url;
+    options.where.appendChild(frame);
+    return new Promise((done) => { frame.onload = () => done(opened(peer(() => frame.contentWindow))); });
+  },
+  getParentIframe: () => peer(() => window.parent)
+};
+window.gapi = {
+  load: (name, options) => (options.callback || options)(),
+  iframes: { Iframe: class {}, CROSS_ORIGIN_IFRAMES_FILTER: () => true, getContext: () => context }
+};
+const name = new URL(document.currentScript.src).searchParams.get("onload");
+if (name) window[name]();
+if (window.gapi_onload) window.gapi_onload();
+})();"""
+
+
 class Quiet(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
@@ -126,8 +165,12 @@ class Provider(Quiet):
         return signed + "." + text(signature)
 
 
-def serve(handler):
+def serve(handler, folder=None):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if folder:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(f"{folder}/tls.pem", f"{folder}/tls.key")
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server.server_port
 
@@ -143,7 +186,8 @@ def start(*options, cwd=None):
 class Session:
     """A page of the app, and what a user does in it."""
 
-    def __init__(self, browser, url, auth_port):
+    def __init__(self, browser, url, auth_port, has_google=False):
+        self.has_google = has_google
         self.context = browser.new_context(ignore_https_errors=True)
         self.context.route("https://**/*", self.other_hosts)
         self.auth_port = auth_port
@@ -170,6 +214,8 @@ class Session:
             except urllib.error.HTTPError as error:
                 answer = error
             return route.fulfill(status=answer.status, headers=dict(answer.headers), body=answer.read())
+        if self.has_google and url.hostname == "apis.google.com":
+            return route.fulfill(content_type="text/javascript", body=GAPI)
         self.blocked.append(route.request.url)
         return route.abort()
 
@@ -307,6 +353,24 @@ def emulator(browser):
               s.run("getRedirectResult(auth)").get("code") == "auth/user-cancelled", s.answer())
         check("no script of another host was needed", s.blocked == [], s.blocked)
         check("no policy of a page was violated", s.problems == [], s.problems)
+        App.pages["/plain"] = App.pages["/app"].replace("/__/auth/gapi.js", "/missing.js")
+        g = Session(browser, f"http://localhost:{app_port}/plain", port, has_google=True)
+        pop = g.popup(f"signInWithPopup(auth, {GOOGLE})")
+        pop.get_by_role("button", name="ann.private@example.com").click()
+        check("without the loader, the frame uses Google's library", g.answer().get("uid") == linked["uid"], g.answer())
+        check("no policy of the frame was violated", g.problems == [], g.problems)
+        g.page.evaluate("sdk.signInWithRedirect(auth, new sdk.GoogleAuthProvider()); 0")
+        g.page.wait_for_url("**/emulator/auth/handler**")
+        g.page.get_by_role("button", name="ann.private@example.com").click()
+        g.page.wait_for_url("**/plain")
+        g.page.wait_for_function("window.ready")
+        check("without the loader, a redirect signs in", g.run("getRedirectResult(auth)").get("uid") == linked["uid"])
+        g.context.close()
+        b = Session(browser, f"http://localhost:{app_port}/plain", port)
+        failed = b.run(f"signInWithPopup(auth, {GOOGLE})").get("code")
+        check(f"without both, the app gets an error ({failed})", failed is not None)
+        b.context.close()
+
         s.page.goto(f"{auth}/emulator/auth/handler?apiKey=a&appName=b&authType=signInViaRedirect&providerId=google.com"
                     "&redirectUrl=javascript:alert(1)")
         check("a script is not a page", "auth/unauthorized-domain" in s.page.content())
@@ -345,11 +409,13 @@ def production(browser):
         process, port = start("--in-memory", "--quiet", *tls, cwd=folder)
         how = "connectAuthEmulator" if emulated else "authDomain"
         try:
-            app_port = serve(App)
-            auth = f"{'http' if emulated else 'https'}://localhost:{port}"
+            # Browsers give a frame the storage of its top-level page only if both are of one site and scheme.
+            app_port = serve(App, None if emulated else folder)
+            scheme = "http" if emulated else "https"
+            auth = f"{scheme}://localhost:{port}"
             App.pages["/app"] = PAGE % {
                 "auth": auth, "domain": f"localhost:{port}", "emulated": "true" if emulated else "false"}
-            s = Session(browser, f"http://localhost:{app_port}/app", port)
+            s = Session(browser, f"{scheme}://localhost:{app_port}/app", port)
             Provider.wish = "code"
             Provider.claims = {"sub": "w1", "email": "dora@example.com", "email_verified": True, "name": "Dora"}
             s.popup(f"signInWithPopup(auth, {work})")

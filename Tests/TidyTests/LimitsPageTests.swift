@@ -29,6 +29,7 @@ import Testing
     ("Tokens", "Sources/Services/Accounts/Tokens/TokenMinter.swift"),
     ("Fetched keys of issuers", "Sources/Server/HearthServer/OnlineIssuers.swift"),
     ("Codes for telephones", "Sources/Services/IdentityService/PhoneCodes.swift"),
+    ("Sign-in at other providers", "Sources/Services/IdentityService/OpenID/ProviderLimits.swift"),
     ("Batches of accounts", "Sources/Services/IdentityService/BatchCreate.swift"),
     ("Keys of programs", "Sources/Services/Accounts/Tokens/ServiceKeys.swift"),
     ("Buckets", "Sources/Services/Files/Objects/Bucket.swift"),

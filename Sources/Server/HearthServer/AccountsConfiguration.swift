@@ -68,9 +68,10 @@ public struct AccountsConfiguration: Sendable, Equatable {
     options.actionURL = actionURL
     options.authorizedDomains = authorizedDomains
     options.publicURL = publicURL
-    options.signInProviders = try signInProviders.map { (text) throws(HearthError) in
-      try SignInProviderText.read(text)
-    } ?? []
+    options.signInProviders =
+      try signInProviders.map { (text) throws(HearthError) in
+        try SignInProviderText.read(text)
+      } ?? []
     options.providerFetch = fetch
     guard options.signInProviders.isEmpty || fetch != nil else {
       throw .configuration("sign-in providers need a function that sends requests")

@@ -32,7 +32,8 @@ enum SignInProviderText {
     guard id.utf8.count <= 128, id == "google.com" || id == "apple.com" || (id.hasPrefix("oidc.") && id.utf8.count > 5)
     else {
       throw problem(
-        id, "is not supported; the name must be google.com, apple.com, or begin with oidc., and the provider must "
+        id,
+        "is not supported; the name must be google.com, apple.com, or begin with oidc., and the provider must "
           + "support OpenID Connect")
     }
     for (name, value) in fields.entries {

@@ -95,11 +95,9 @@ extension AccountsService {
       return .refused(error, renewed(identity))
     }
     outcome.isNew = isNew
-    // The ID is the client's text, and logs must stay readable.
-    let method = provider.providerID.utf8.map { (0x21...0x7E).contains($0) ? $0 : UInt8(ascii: "?") }
     audit(
       linked != nil ? .linked : isNew ? .created : .signedIn, outcome.user.uid, by: caller,
-      method: String(decoding: method, as: UTF8.self))
+      method: Self.loggable(provider.providerID))
     return .signedIn(outcome, renewed(identity))
   }
 

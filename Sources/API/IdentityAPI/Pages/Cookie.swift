@@ -32,7 +32,9 @@ struct Cookie: Sendable {
     // HTTP/2 splits the header into several fields.
     for index in 0..<request.headerCount {
       let field = request.header(at: index)
-      guard field.name.count == 6, String(decoding: field.name, as: UTF8.self).lowercased() == "cookie" else { continue }
+      guard field.name.count == 6, String(decoding: field.name, as: UTF8.self).lowercased() == "cookie" else {
+        continue
+      }
       for part in field.value.split(separator: UInt8(ascii: ";")) {
         let part = part.drop { $0 == UInt8(ascii: " ") }
         if part.starts(with: prefix) { found.append(String(decoding: part.dropFirst(prefix.count), as: UTF8.self)) }

@@ -180,9 +180,12 @@ enum PageScripts {
         callback: () => {
           const parent = gapi.iframes.getContext().getParentIframe();
           const filter = gapi.iframes.CROSS_ORIGIN_IFRAMES_FILTER;
-          start(
-            (name, handler) => parent.register(name, handler, filter),
-            (name, data) => parent.send(name, data, () => {}, filter));
+          // The SDK may not listen yet. It ignores an event that it has received before.
+          const post = (name, data, tries) => parent.send(name, data, (replies) => {
+            const last = replies && replies[replies.length - 1];
+            if ((!last || last.status !== "ACK") && tries > 1) setTimeout(() => post(name, data, tries - 1), 250);
+          }, filter);
+          start((name, handler) => parent.register(name, handler, filter), (name, data) => post(name, data, 20));
         }
       });
       const script = document.createElement("script");

@@ -30,7 +30,8 @@ package final class SignInPages: API {
   /// The requests that the pages handle.
   package static var routes: [Route<SignInPages>] {
     [
-      Route(.get, [returnPath, "/emulator/auth/handler"], kind: .accounts, access: .everyone) { pages, request, routed in
+      Route(.get, [returnPath, "/emulator/auth/handler"], kind: .accounts, access: .everyone) {
+        pages, request, routed in
         try pages.open(request, routed.responder)
       },
       Route(.post, [returnPath], kind: .accounts, access: .everyone) { pages, request, routed in
@@ -69,7 +70,7 @@ package final class SignInPages: API {
       throw SignInFailure(.argumentError, "The app does not name a provider.")
     }
     guard service.accounts.mode == .production else { return try choose(app, providerID, request, responder) }
-    try begin(app, providerID, parameters, own, responder)
+    try begin(app, providerID, parameters, own, request.clientAddress, responder)
   }
 
   /// Returns the app that the query describes.
@@ -80,7 +81,8 @@ package final class SignInPages: API {
     let url = parameters.value("redirectUrl") ?? ""
     guard service.maySignIn(page: url, own: own) else {
       throw SignInFailure(
-        .unauthorizedDomain, "The page \(url.prefix(200)) may not sign users in here. Add its domain to the authorized "
+        .unauthorizedDomain,
+        "The page \(url.prefix(200)) may not sign users in here. Add its domain to the authorized "
           + "domains of the server.")
     }
     return WaitingApp(
@@ -105,7 +107,8 @@ package final class SignInPages: API {
 
   /// Sends the browser to the page of a provider.
   private func begin(
-    _ app: WaitingApp, _ providerID: String, _ parameters: QueryParameters, _ own: String, _ responder: Responder
+    _ app: WaitingApp, _ providerID: String, _ parameters: QueryParameters, _ own: String, _ address: String?,
+    _ responder: Responder
   ) throws {
     let scopes = (parameters.value("scopes") ?? "").split { $0 == "," || $0 == " " }.prefix(50).map(String.init)
     let custom = Self.customParameters(parameters.value("customParameters") ?? "")
@@ -119,7 +122,8 @@ package final class SignInPages: API {
         return .redirect(
           start.url, cookie: Cookie(name, start.sealed, seconds: ProviderLimits.ticketSeconds, isSecure: isSecure))
       } catch {
-        return .result(.result(app, pageURL: returnURL, .failure(error)), error, cookie: nil)
+        service.noteFailure(error, providerID: providerID, address: address)
+        return .result(.result(app, pageURL: returnURL, .failure(error)), cookie: nil)
       }
     }
   }
@@ -144,16 +148,24 @@ package final class SignInPages: API {
       error: try single("error", parameters), issuer: try single("iss", parameters))
     let isSecure = own.hasPrefix("https://")
     let name = ProviderSignIn.cookieName(state: state)
-    let ticket = try service.providerSignIn.ticket(Cookie.value(name, isSecure: isSecure, request), for: back)
+    let address = request.clientAddress
+    let ticket: SignInTicket
+    do throws(SignInFailure) {
+      ticket = try service.providerSignIn.ticket(Cookie.value(name, isSecure: isSecure, request), for: back)
+    } catch {
+      service.noteFailure(error, providerID: nil, address: address)
+      throw error
+    }
     guard let app = ticket.app else { throw SignInFailure(.argumentError, "This sign-in belongs to another page.") }
     let expired = Cookie(name, "", seconds: 0, isSecure: isSecure)
     try submit(.provider, responder) { service in
       do throws(SignInFailure) {
         let identity = try service.providerSignIn.finish(ticket, back)
         return .result(
-          .result(app, pageURL: ticket.returnURL, .success((ticket.providerID, identity))), nil, cookie: expired)
+          .result(app, pageURL: ticket.returnURL, .success((ticket.providerID, identity))), cookie: expired)
       } catch {
-        return .result(.result(app, pageURL: ticket.returnURL, .failure(error)), error, cookie: expired)
+        service.noteFailure(error, providerID: ticket.providerID, address: address)
+        return .result(.result(app, pageURL: ticket.returnURL, .failure(error)), cookie: expired)
       }
     }
   }
@@ -189,7 +201,8 @@ package final class SignInPages: API {
     }
     let usesOwnLoader = parameters.value("loader") == "own"
     let nonce = RandomBytes.text(16)
-    var html = Array("<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>Sign-in</title></head>\n".utf8)
+    var html = Array(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>Sign-in</title></head>\n".utf8)
     html += Array("<body>\n".utf8)
     html += SignInPage.dataBlock { json in
       json.text("apiKey", apiKey)
@@ -239,7 +252,8 @@ package final class SignInPages: API {
     let isForwardedTLS = request.header("x-forwarded-proto")?.starts(with: "https".utf8) ?? false
     guard let url = service.ownURL(host: host, isSecure: usesTLS || isForwardedTLS) else {
       throw SignInFailure(
-        .unauthorizedDomain, "This server does not know the name in the address of this page. Start it with --public-url, "
+        .unauthorizedDomain,
+        "This server does not know the name in the address of this page. Start it with --public-url, "
           + "or add the name to its authorized domains.")
     }
     return url
@@ -261,7 +275,7 @@ package final class SignInPages: API {
   /// The response to a request that waits.
   private enum Outcome: Sendable {
     case page(SignInPage)
-    case result(SignInPage, SignInFailure?, cookie: Cookie?)
+    case result(SignInPage, cookie: Cookie?)
     case redirect(String, cookie: Cookie)
   }
 
@@ -283,8 +297,7 @@ package final class SignInPages: API {
   private static func send(_ outcome: Result<Outcome, any Error>, _ responder: Responder) {
     switch outcome {
     case .success(.page(let page)): send(page.html, status: 200, policy: page.policy, cookie: nil, responder)
-    case .success(.result(let page, let failure, let cookie)):
-      if let detail = failure?.detail { responder.exchange.logFailure("sign-in at a provider: \(detail)", status: 200) }
+    case .success(.result(let page, let cookie)):
       send(page.html, status: 200, policy: page.policy, cookie: cookie, responder)
     case .success(.redirect(let url, let cookie)):
       responder.exchange.respond(

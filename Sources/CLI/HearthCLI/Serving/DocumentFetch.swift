@@ -30,8 +30,10 @@ enum DocumentFetch {
   private static let providerMilliseconds = 15_000
 
   /// Sends a request to an identity provider. Follows no redirect.
-  /// - Throws: ``CommandFailure`` or `HTTPClientError` if no complete response arrives within 15 seconds.
-  static func send(_ request: ProviderRequest, authoritiesFile: String?) throws -> ProviderResponse {
+  /// - Throws: ``CommandFailure`` or `HTTPClientError` if no complete response arrives within the time.
+  static func send(
+    _ request: ProviderRequest, authoritiesFile: String?, milliseconds: Int = providerMilliseconds
+  ) throws -> ProviderResponse {
     let (server, target) = WebHost.parts(of: request.url)
     let (host, port, isSecure) = try ServerClient.address(server)
     var options = HTTPClient.Options()
@@ -42,7 +44,7 @@ enum DocumentFetch {
     // A provider that sends a byte now and then does not stall.
     let cancellation = client.cancellation
     let deadline = DispatchWorkItem { cancellation.cancel() }
-    DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(providerMilliseconds), execute: deadline)
+    DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(milliseconds), execute: deadline)
     defer { deadline.cancel() }
     var headers = [("Accept", "application/json")]
     if let authorization = request.authorization { headers.append(("Authorization", authorization)) }

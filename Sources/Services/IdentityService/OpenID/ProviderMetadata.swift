@@ -147,7 +147,7 @@ final class ProviderMetadata: Sendable {
   }
 }
 
-/// Documents whose provider does not say how long they are valid.
+/// A document whose provider does not say how long it is valid.
 enum OnlineDocument {
   /// The time for which such a document is kept, in seconds.
   static let standardSeconds = 3600

@@ -40,7 +40,7 @@ package final class ProviderSignIn: Sendable {
     guard let entry = entries.first(where: { $0.provider.id.utf8.elementsEqual(id.utf8) }) else {
       throw SignInFailure(
         .operationNotAllowed, "This server does not offer sign-in with \(id).",
-        detail: "\(id.filter { $0.isASCII }.prefix(128)) is not among the providers of the configuration")
+        detail: "the provider is not in the configuration")
     }
     return entry
   }
@@ -135,7 +135,8 @@ package final class ProviderSignIn: Sendable {
     }
     guard isFirst else {
       throw SignInFailure(
-        .invalidCredential, "This sign-in is already complete. Go back to the app.", detail: "the ticket was used before")
+        .invalidCredential, "This sign-in is already complete. Go back to the app.",
+        detail: "the ticket was used before")
     }
   }
 
@@ -210,7 +211,8 @@ package final class ProviderSignIn: Sendable {
     let body = response.body.count <= 4 * ProviderLimits.tokenBytesMax ? MapValue(json: response.body) : nil
     guard response.status == 200, let body else {
       // The text of the error may contain anything. Its code is one of RFC 6749, section 5.2.
-      let code = String(decoding: (body?.text("error") ?? "no error code").utf8.filter { $0.isPlain }.prefix(64), as: UTF8.self)
+      let code = String(
+        decoding: (body?.text("error") ?? "no error code").utf8.filter { $0.isPlain }.prefix(64), as: UTF8.self)
       throw SignInFailure(
         .invalidCredential, "The provider did not accept the sign-in. Try again.",
         detail: "\(endpoints.token) responded with status \(response.status), \(code)")
@@ -226,7 +228,8 @@ package final class ProviderSignIn: Sendable {
       return SignInFailure(.userCancelled, "The sign-in was cancelled.")
     case "temporarily_unavailable", "server_error":
       return SignInFailure(
-        .networkRequestFailed, "The provider is not available. Try again later.", detail: "the provider reports \(code)")
+        .networkRequestFailed, "The provider is not available. Try again later.", detail: "the provider reports \(code)"
+      )
     default:
       return SignInFailure(
         .invalidCredential, "The provider refused the sign-in.", detail: "the provider reports \(code)")
