@@ -259,7 +259,8 @@ let package = Package(
     tests(
       "HearthCLITests",
       [
-        "HearthCLI", "HearthServer", "IdentityService", "FirebaseExport", "FixtureTree", "LMDBEngine", "KeyValue", "DocumentModel",
+        "HearthCLI", "HearthServer", "IdentityService", "FirebaseExport", "FixtureTree", "LMDBEngine", "KeyValue",
+        "DocumentModel",
         "TestSupport",
       ]),
     tests(

@@ -12,8 +12,8 @@ package enum WorkerLimits {
   /// Unfinished commits whose rules take longer than a few milliseconds, of at most 512 KiB each. Another one is
   /// evaluated by the event loop of its client, which holds that client back.
   package static let plannersUnfinishedMax = 128
-  /// Unfinished requests that wait for another identity provider. Another one gets TOO_MANY_ATTEMPTS_TRY_LATER, or an error
-  /// page.
+  /// Unfinished requests that wait for another identity provider. Another one gets TOO_MANY_ATTEMPTS_TRY_LATER, or an
+  /// error page.
   package static let providersUnfinishedMax = 64
   /// The threads for requests that wait for another identity provider.
   package static let providersThreadsMax = 4

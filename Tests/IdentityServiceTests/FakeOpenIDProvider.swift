@@ -6,8 +6,8 @@ import Synchronization
 import Testing
 import TestSupport
 
-/// An OpenID provider in this process. It checks requests as a real one does: the code works once, for the same redirect
-/// URL, with the PKCE verifier and the client's secret.
+/// An OpenID provider in this process. It checks requests as a real one does: the code works once, for the same
+/// redirect URL, with the PKCE verifier and the client's secret.
 final class FakeOpenIDProvider: Sendable {
   /// The user who signs in, and the mistakes of the provider.
   struct State {

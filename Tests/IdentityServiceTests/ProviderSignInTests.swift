@@ -116,7 +116,7 @@ import TestSupport
     ("no nonce", { $0.removeAll { $0.0 == "nonce" } }),
     ("an expiry in the past", { set("exp", .integer(0), &$0) }),
     ("no expiry", { $0.removeAll { $0.0 == "exp" } }),
-    ("an expiry that is no number", { set("exp", .string("9999999999"), &$0) }),
+    ("an expiry as text", { set("exp", .string("9999999999"), &$0) }),
     ("an issue in the future", { set("iat", .integer(9_999_999_999), &$0) }),
     ("no subject", { $0.removeAll { $0.0 == "sub" } }),
     ("an empty subject", { set("sub", .string(""), &$0) }),
@@ -343,7 +343,7 @@ import TestSupport
     #expect(query["redirect_uri"] == "https://app.example/back" && query["scope"] == "openid email profile calendar")
     #expect(query["prompt"] == "login" && query["state"] != "x")
     let back = try test.provider.authorize(url)
-    // The code without the session is of no use.
+    // The code works only with the session.
     let other = try test.begin().sealed
     #expect(refusal { try test.signIn("") { $0.returned = (other, back) } } == .invalidIdpResponse)
     guard case .signedIn = try test.signIn("", { $0.returned = (page.sessionID, back) }) else {

@@ -65,8 +65,8 @@ import Testing
     #expect(Repository.text(of: path) == text, "\(path) is stale; `make reference` rewrites it")
   }
 
-  /// The parts of the memory that all clients together can fill, whatever they send. The mark for the process is 512 MiB;
-  /// the rest is for the allocator, for the pages of a group of commits, and for the server itself.
+  /// The parts of the memory that all clients together can fill, whatever they send. The mark for the process is 512
+  /// MiB; the rest is for the allocator, for the pages of a group of commits, and for the server itself.
   @Test func partsOfTheMemoryTogetherStayBelowTheMark() throws {
     let parts = [
       ("bufferedBytesMax", Self.configurationPath), ("unsentBytesMax", Self.configurationPath),

@@ -36,8 +36,8 @@ public struct AccountsConfiguration: Sendable, Equatable {
   public var mailSender = "noreply@localhost"
   /// The URL of the app's page to which links in mails lead. Required if ``mailCommand`` is set.
   public var actionURL: String?
-  /// The domains to which links in mails may lead and whose pages may sign users in, besides those of ``actionURL`` and of
-  /// the public URL; their subdomains are included.
+  /// The domains to which links in mails may lead and whose pages may sign users in, besides those of ``actionURL`` and
+  /// of the public URL; their subdomains are included.
   public var authorizedDomains: [String] = []
   /// The identity providers whose tokens sign users in.
   public var identityProviders: [IdentityProvider] = []

@@ -2,8 +2,8 @@ import Accounts
 import DocumentModel
 
 extension AccountsService {
-  /// The domains to which links in emails may lead, and whose pages may open the sign-in pages: `localhost`, that of the
-  /// page that the links open, that of the public URL, and the authorized ones.
+  /// The domains to which links in emails may lead, and whose pages may open the sign-in pages: `localhost`, that of
+  /// the page that the links open, that of the public URL, and the authorized ones.
   package var authorizedDomains: [String] {
     var domains = ["localhost"]
     for url in [options.actionURL, options.publicURL] {
@@ -20,8 +20,9 @@ extension AccountsService {
     }
   }
 
-  /// Whether the sign-in pages may give the result of a sign-in to a page of an app: an HTTP URL of an authorized domain
-  /// or of this machine. Without TLS, only a page on this machine may have it, unless this server has no TLS either.
+  /// Whether the sign-in pages may give the result of a sign-in to a page of an app: an HTTP URL of an authorized
+  /// domain or of this machine. Without TLS, only a page on this machine may have it, unless this server has no TLS
+  /// either.
   ///
   /// - Parameter own: the URL of this server, as the browser sees it.
   package func maySignIn(page url: String, own: String) -> Bool {
@@ -65,8 +66,8 @@ enum ContinueURL {
       || host.hasPrefix("127.") && host.utf8.allSatisfy { $0 == UInt8(ascii: ".") || (0x30...0x39).contains($0) }
   }
 
-  /// Returns the host of an HTTP URL in lower case and without its port, or `nil` if the URL is malformed or browsers and
-  /// servers could read its host differently: with a user name, a backslash, or other characters outside ASCII.
+  /// Returns the host of an HTTP URL in lower case and without its port, or `nil` if the URL is malformed or browsers
+  /// and servers could read its host differently: with a user name, a backslash, or other characters outside ASCII.
   static func host(of url: String) -> String? {
     let rest = url.hasPrefix("https://") ? url.dropFirst(8) : url.hasPrefix("http://") ? url.dropFirst(7) : ""
     guard url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "<") }) else {

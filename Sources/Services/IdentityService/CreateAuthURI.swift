@@ -32,8 +32,8 @@ extension AccountsService {
     package var account: (providers: [String], methods: [String])?
   }
 
-  /// Returns the sign-in methods of an address. If email addresses are hidden, the response contains none. For a request
-  /// with a provider, returns the URL of the provider's page instead.
+  /// Returns the sign-in methods of an address. If email addresses are hidden, the response contains none. For a
+  /// request with a provider, returns the URL of the provider's page instead.
   ///
   /// - Throws: `AccountError`; `StorageError` if the server fails.
   package func createAuthURI(_ request: CreateAuthURI, by caller: AccountsCaller) throws -> AuthURI {

@@ -1,8 +1,8 @@
 package import Accounts
 
 extension AccountsService {
-  /// Returns the identities that an emulator's accounts have at a provider, at most ``ProviderLimits/listedAccountsMax``,
-  /// for the page on which a developer chooses one. Cost: reads all accounts.
+  /// Returns the identities that an emulator's accounts have at a provider, at most
+  /// ``ProviderLimits/listedAccountsMax``, for the page on which a developer chooses one. Cost: reads all accounts.
   ///
   /// - Throws: `PERMISSION_DENIED` in production; `StorageError` if the server fails.
   package func providerAccounts(_ providerID: String) throws -> [User.LinkedProvider] {

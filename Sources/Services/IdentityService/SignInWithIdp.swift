@@ -32,8 +32,8 @@ extension AccountsService {
     package var provider: User.LinkedProvider
     package var isEmailVerified: Bool
     package var claims: MapValue
-    /// The text that the app can pass as the provider's token later, if it has to confirm the identity: the token itself
-    /// or the name of a ``PendingIdentity``.
+    /// The text that the app can pass as the provider's token later, if it has to confirm the identity: the token
+    /// itself or the name of a ``PendingIdentity``.
     package var token: String?
     package var accessToken: String?
   }

@@ -1,14 +1,14 @@
 import Transport
 
-/// A cookie that contains the ticket of a sign-in. Only this server receives it, and scripts cannot read it. The browser
-/// sends it when the provider returns the user, but not with requests that another site's page makes.
+/// A cookie that contains the ticket of a sign-in. Only this server receives it, and scripts cannot read it. The
+/// browser sends it when the provider returns the user, but not with requests that another site's page makes.
 struct Cookie: Sendable {
   private let name: String
   private let value: String
   private let seconds: Int64
   private let isSecure: Bool
 
-  /// Creates a cookie. With a lifetime of 0 seconds, it removes the one that the browser has.
+  /// Creates a cookie. With a lifetime of 0 seconds, it removes the cookie from the browser.
   /// - Parameter isSecure: whether browsers reach the server by `https`.
   init(_ name: String, _ value: String, seconds: Int64, isSecure: Bool) {
     self.name = Self.prefixed(name, isSecure)

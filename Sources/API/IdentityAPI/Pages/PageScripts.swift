@@ -1,11 +1,11 @@
-/// The scripts of the sign-in pages. They exchange messages with the web SDK of Firebase in the form that it expects: an
-/// event goes from the sign-in page to the hidden frame of the app's page, and from there to the SDK.
+/// The scripts of the sign-in pages. They exchange messages with the web SDK of Firebase in the form that it expects:
+/// an event goes from the sign-in page to the hidden frame of the app's page, and from there to the SDK.
 enum PageScripts {
   /// Gives an event to the app. The page's data has the members `apiKey`, `appName`, `authType` and `pageURL`.
   ///
-  /// For a pop-up, the frame is one of the frames of the window that opened it. The message names this server's own origin
-  /// as its target, so no other page can read it. After a redirect, the frame finds the event in the session storage of
-  /// this origin.
+  /// For a pop-up, the frame is one of the frames of the window that opened it. The message names this server's own
+  /// origin as its target, so no other page can read it. After a redirect, the frame finds the event in the session
+  /// storage of this origin.
   static let delivery = #"""
     "use strict";
     const page = JSON.parse(document.getElementById("page").textContent);
@@ -54,7 +54,8 @@ enum PageScripts {
     const mailError = document.getElementById("email-error");
     function finish(claims) {
       const token = JSON.stringify(claims);
-      const parameters = "providerId=" + encodeURIComponent(page.providerID) + "&id_token=" + encodeURIComponent(token);
+      const provider = encodeURIComponent(page.providerID);
+      const parameters = "providerId=" + provider + "&id_token=" + encodeURIComponent(token);
       deliver({
         type: page.authType, eventId: page.eventID, urlResponse: location.origin + location.pathname + "?" + parameters,
         sessionId: "unused", postBody: "", tenantId: null, error: null
@@ -86,7 +87,9 @@ enum PageScripts {
       initial.textContent = (account.name || account.email || "?").trim().charAt(0).toUpperCase();
       const who = document.createElement("span");
       who.className = "who";
-      for (const [kind, text] of [["name", account.name || account.email || account.sub], ["mail", account.name ? account.email : ""]]) {
+      const title = account.name || account.email || account.sub;
+      const texts = [["name", title], ["mail", account.name ? account.email : ""]];
+      for (const [kind, text] of texts) {
         if (!text) continue;
         const line = document.createElement("span");
         line.className = kind;
@@ -114,7 +117,8 @@ enum PageScripts {
       finish(identity({
         sub: Array.from(digits, (number) => String(number).padStart(10, "0")).join(""),
         email: mail.value.trim(), name: document.getElementById("name").value.trim(),
-        picture: document.getElementById("picture").value.trim(), isVerified: document.getElementById("verified").checked
+        picture: document.getElementById("picture").value.trim(),
+        isVerified: document.getElementById("verified").checked
       }));
     });
     document.getElementById("generate").addEventListener("click", () => {
@@ -134,8 +138,8 @@ enum PageScripts {
     if (page.accounts.length === 0) { show("describe"); mail.focus(); } else show("choose");
     """#
 
-  /// The hidden frame in the page of an app. It talks to the SDK by one of two channels: a message port of this server's
-  /// loader, or the frame library of Google, whose loader then is in the app's page.
+  /// The hidden frame in the page of an app. It talks to the SDK by one of two channels: a message port of this
+  /// server's loader, or the frame library of Google, whose loader then is in the app's page.
   static let frame = #"""
     "use strict";
     (function () {
@@ -194,8 +198,8 @@ enum PageScripts {
     })();
     """#
 
-  /// The loader for the pages of apps: the part of Google's frame library that the web SDK uses. An app that includes it
-  /// needs no script of Google for sign-in.
+  /// The loader for the pages of apps: the part of Google's frame library that the web SDK uses. An app that includes
+  /// it needs no script of Google for sign-in.
   static let loader = #"""
     // The frame library of this server, for signInWithPopup and signInWithRedirect without a script of another host.
     (function () {
@@ -247,7 +251,10 @@ enum PageScripts {
           this.port.postMessage({ name, id: this.count, data });
         }
         ping(callback) {
-          return new Promise((resolve) => this.send("ping", null, (data) => { if (callback) callback(data); resolve(data); }));
+          return new Promise((resolve) => this.send("ping", null, (data) => {
+            if (callback) callback(data);
+            resolve(data);
+          }));
         }
         restyle() { return Promise.resolve([]); }
       }

@@ -21,23 +21,27 @@ enum PageStyle {
     }
     main {
       width: 100%; max-width: 440px; margin-top: min(8vh, 56px); padding: 28px; background: var(--card);
-      border: 1px solid var(--line); border-radius: 14px; box-shadow: 0 1px 2px rgb(0 0 0 / 5%), 0 8px 28px rgb(0 0 0 / 6%);
+      border: 1px solid var(--line); border-radius: 14px;
+      box-shadow: 0 1px 2px rgb(0 0 0 / 5%), 0 8px 28px rgb(0 0 0 / 6%);
     }
     .badge {
-      display: inline-block; padding: 2px 10px; border-radius: 999px; background: var(--badge); color: var(--badge-text);
-      font-size: 13px; font-weight: 600;
+      display: inline-block; padding: 2px 10px; border-radius: 999px; background: var(--badge);
+      color: var(--badge-text); font-size: 13px; font-weight: 600;
     }
     h1 { margin: 12px 0 4px; font-size: 24px; line-height: 1.25; letter-spacing: -0.01em; overflow-wrap: anywhere; }
     h1:focus { outline: none; }
     p { margin: 0 0 16px; color: var(--quiet); overflow-wrap: anywhere; }
-    ul { list-style: none; margin: 0 0 16px; padding: 0; border: 1px solid var(--line); border-radius: 10px; overflow: hidden; }
+    ul {
+      list-style: none; margin: 0 0 16px; padding: 0; border: 1px solid var(--line); border-radius: 10px;
+      overflow: hidden;
+    }
     li + li { border-top: 1px solid var(--line); }
     button, input { font: inherit; color: inherit; }
     button { cursor: pointer; border-radius: 10px; }
     button:focus-visible, input:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
     .account {
-      display: flex; gap: 12px; align-items: center; width: 100%; padding: 12px 14px; text-align: left; background: none;
-      border: 0; border-radius: 0;
+      display: flex; gap: 12px; align-items: center; width: 100%; padding: 12px 14px; text-align: left;
+      background: none; border: 0; border-radius: 0;
     }
     .account:hover { background: var(--hover); }
     .account:focus-visible { outline-offset: -3px; border-radius: 10px; }
@@ -49,9 +53,15 @@ enum PageStyle {
     .who span { display: block; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
     .who .mail { color: var(--quiet); font-size: 14px; }
     .actions { display: flex; flex-wrap: wrap; gap: 10px; margin-top: 8px; }
-    .actions button { flex: 1 1 auto; min-height: 44px; padding: 8px 16px; border: 1px solid var(--line); background: none; }
+    .actions button {
+      flex: 1 1 auto; min-height: 44px; padding: 8px 16px; border: 1px solid var(--line);
+      background: none;
+    }
     .actions button:hover { background: var(--hover); }
-    .actions .first { background: var(--accent); border-color: var(--accent); color: var(--on-accent); font-weight: 600; }
+    .actions .first {
+      background: var(--accent); border-color: var(--accent); color: var(--on-accent);
+      font-weight: 600;
+    }
     .actions .first:hover { background: var(--accent); filter: brightness(1.08); }
     .link { padding: 0; border: 0; background: none; color: var(--accent); text-decoration: underline; }
     label { display: block; margin-bottom: 4px; font-weight: 600; font-size: 14px; }
@@ -67,7 +77,10 @@ enum PageStyle {
     .check label { font-weight: 400; font-size: 15px; margin: 0; }
     .bad { margin: 4px 0 0; color: var(--bad); font-size: 14px; }
     .code { font: 13px/1.4 ui-monospace, "Liberation Mono", monospace; }
-    .wait { width: 28px; height: 28px; border: 3px solid var(--line); border-top-color: var(--accent); border-radius: 50%; }
+    .wait {
+      width: 28px; height: 28px; border: 3px solid var(--line); border-top-color: var(--accent);
+      border-radius: 50%;
+    }
     @media (prefers-reduced-motion: no-preference) { .wait { animation: turn 0.9s linear infinite; } }
     @keyframes turn { to { transform: rotate(360deg); } }
     @media (forced-colors: active) { .initial, .badge, .actions .first { border: 1px solid; } }

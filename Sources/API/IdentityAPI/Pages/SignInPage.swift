@@ -69,7 +69,7 @@ struct SignInPage {
   }
 
   /// The page that gives the result of a sign-in to the app.
-  /// - Parameter identity: the provider and the name of the identity, or the reason why there is none.
+  /// - Parameter identity: the provider and the name of the identity, or the reason why the sign-in failed.
   static func result(
     _ app: WaitingApp, pageURL: String, _ identity: Result<(providerID: String, name: String), SignInFailure>
   ) -> SignInPage {

@@ -4,8 +4,8 @@ import HearthServer
 import IdentityService
 import WebClient
 
-/// Fetches documents of the web for a server: the keys of trusted issuers, and the responses of identity providers. Loads
-/// libcurl with the first fetch.
+/// Fetches documents of the web for a server: the keys of trusted issuers, and the responses of identity providers.
+/// Loads libcurl with the first fetch.
 enum DocumentFetch {
   /// The time without a byte after which a fetch fails, in milliseconds.
   private static let stallMilliseconds = 10_000

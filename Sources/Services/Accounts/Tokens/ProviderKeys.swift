@@ -10,8 +10,8 @@ package struct ProviderKeys: Sendable {
 
   private let keys: [(id: String?, key: Key)]
 
-  /// Parses a key set. Ignores keys of other kinds, and keys after the first ``TrustedIssuers/keysMax``. Returns `nil` if
-  /// the text is not a key set, or contains no usable key.
+  /// Parses a key set. Ignores keys of other kinds, and keys after the first ``TrustedIssuers/keysMax``. Returns `nil`
+  /// if the text is not a key set, or contains no usable key.
   package init?(_ text: [UInt8]) {
     guard text.count <= TrustedIssuers.keysBytesMax, case .array(let set)? = MapValue(json: text)?["keys"] else {
       return nil
@@ -41,8 +41,8 @@ package struct ProviderKeys: Sendable {
 
   /// Checks that one of the keys has signed a token, with RS256 or ES256. The kind of the key decides which algorithm
   /// it verifies, so a token cannot choose another one for it.
-  /// - Throws: ``TokenError/unsigned`` or ``TokenError/algorithm`` for other algorithms, ``TokenError/unknownKey`` if no
-  ///   key has the ID, or several keys have none; ``TokenError/badSignature`` if the signature does not match.
+  /// - Throws: ``TokenError/unsigned`` or ``TokenError/algorithm`` for other algorithms, ``TokenError/unknownKey`` if
+  ///   no key has the ID, or several keys have none; ``TokenError/badSignature`` if the signature does not match.
   package func verify(_ token: JSONWebToken) throws(TokenError) {
     guard !token.isUnsigned else { throw .unsigned }
     let isElliptic = token.algorithm == "ES256"

@@ -48,8 +48,8 @@ final class PendingIdentities: Sendable {
   /// Whether a text has the form of a name.
   static func isName(_ text: String) -> Bool { text.utf8.starts(with: prefix.utf8) }
 
-  /// Removes an identity and returns it, or `nil` if the name is unknown or too old, or the identity is of another
-  /// provider.
+  /// Removes an identity and returns it, or `nil` if the name is unknown or too old, or another
+  /// provider confirmed the identity.
   func take(_ name: String, providerID: String) -> PendingIdentity? {
     let hash = RandomBytes.sha256(name.utf8)
     let now = now()

@@ -1,15 +1,15 @@
 /// The limits of sign-in at other providers.
 package enum ProviderLimits {
-  /// The time from the start of a sign-in until the provider must have returned the user, in seconds. A later return gets
-  /// an error page. Source: Hearth's own limit.
+  /// The time from the start of a sign-in until the provider must have returned the user, in seconds. A later return
+  /// gets an error page. Source: Hearth's own limit.
   package static let ticketSeconds: Int64 = 600
   /// The lifetime of the identity that a finished sign-in gives to the app, in seconds. Afterwards the app gets
   /// INVALID_IDP_RESPONSE. Source: Hearth's own limit.
   package static let identitySeconds: Int64 = 300
   /// The identities that wait for their app. Above it the oldest is dropped.
   package static let identitiesMax = 2000
-  /// The remembered sign-ins that a provider has returned. Above it the oldest is forgotten; its code is still valid only
-  /// once at the provider.
+  /// The remembered sign-ins that a provider has returned. Above it the oldest is forgotten; its code is still valid
+  /// only once at the provider.
   package static let returnsMax = 10_000
   /// The longest parameter of a sign-in page, in bytes. A longer one gets an error page.
   package static let parameterBytesMax = 512

@@ -2,8 +2,8 @@ import Accounts
 import DocumentModel
 import Synchronization
 
-/// The published documents of a provider: its endpoints (OpenID Connect Discovery 1.0, section 3) and its keys. Both are
-/// fetched when a sign-in needs them, and kept as long as the provider says.
+/// The published documents of a provider: its endpoints (OpenID Connect Discovery 1.0, section 3) and its keys. Both
+/// are fetched when a sign-in needs them, and kept as long as the provider says.
 ///
 /// If a fetch fails, an earlier document stays in use.
 final class ProviderMetadata: Sendable {
@@ -85,8 +85,8 @@ final class ProviderMetadata: Sendable {
       .invalidCredential, "The provider's response could not be verified.", detail: "the ID token: \(error)")
   }
 
-  /// Whether enough time has passed since the last fetch for an unknown key, and notes one. Otherwise tokens with invented
-  /// keys could make the server flood the provider.
+  /// Whether enough time has passed since the last fetch for an unknown key, and notes one. Otherwise tokens with
+  /// invented keys could make the server flood the provider.
   private func mayFetchForUnknownKey() -> Bool {
     let now = now()
     return state.withLock { state in
@@ -127,7 +127,7 @@ final class ProviderMetadata: Sendable {
       throw unusable("the discovery document is not a JSON object with an issuer")
     }
     guard issuer.utf8.elementsEqual(provider.issuer.utf8) else {
-      throw unusable("the discovery document is of another issuer; the configuration must name exactly that one")
+      throw unusable("the discovery document names another issuer; the configuration must contain exactly that issuer")
     }
     guard let authorization = map.text("authorization_endpoint"), let token = map.text("token_endpoint"),
       let keys = map.text("jwks_uri"), [authorization, token, keys].allSatisfy(provider.mayUse)

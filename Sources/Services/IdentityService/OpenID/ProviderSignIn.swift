@@ -79,8 +79,8 @@ package final class ProviderSignIn: Sendable {
     return (url, ticket, seal.seal(ticket))
   }
 
-  /// The name of the cookie that contains the ticket of a sign-in, without its prefix. Each sign-in has its own, so that
-  /// several can be under way.
+  /// The name of the cookie that contains the ticket of a sign-in, without its prefix. Each sign-in has its own, so
+  /// that several can be under way.
   package func cookieName(of ticket: SignInTicket) -> String { Self.cookieName(state: seal.state(of: ticket)) }
 
   /// The name of the cookie for the `state` that a provider returns.
@@ -109,7 +109,8 @@ package final class ProviderSignIn: Sendable {
 
   /// Returns the ticket to which a return belongs, and uses it up.
   /// - Parameter sealed: the ticket that the browser has kept.
-  /// - Throws: ``SignInFailure`` if this server did not make the ticket, it is too old or used, or the state is another.
+  /// - Throws: ``SignInFailure`` if this server did not make the ticket, it is too old or used, or the state is
+  ///   another.
   package func ticket(_ sealed: String?, for back: Return) throws(SignInFailure) -> SignInTicket {
     guard let sealed, let ticket = seal.open(sealed, nowSeconds: now()) else {
       throw SignInFailure(
@@ -140,8 +141,8 @@ package final class ProviderSignIn: Sendable {
     }
   }
 
-  /// Exchanges the code of a return for the user's identity. Returns the name of the identity, which the app passes as the
-  /// provider's ID token.
+  /// Exchanges the code of a return for the user's identity. Returns the name of the identity, which the app passes as
+  /// the provider's ID token.
   /// - Throws: ``SignInFailure`` if the provider reported an error, or its token is not valid.
   package func finish(_ ticket: SignInTicket, _ back: Return) throws(SignInFailure) -> String {
     pending.add(try identity(ticket, back))
@@ -157,7 +158,7 @@ package final class ProviderSignIn: Sendable {
     let isOwn = back.issuer.map { $0.utf8.elementsEqual(entry.provider.issuer.utf8) } ?? !endpoints.namesIssuer
     guard isOwn else {
       throw SignInFailure(
-        .invalidCredential, "The response is of another provider.", detail: "iss is not that of the provider")
+        .invalidCredential, "Another provider sent the response.", detail: "iss is not that of the provider")
     }
     guard let code = back.code, !code.isEmpty else {
       throw SignInFailure(.invalidCredential, "The provider's response contains no code.")
