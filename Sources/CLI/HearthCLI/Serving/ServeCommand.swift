@@ -15,6 +15,8 @@ extension Command {
     options: [
       .value("host", "ADDRESS", "the address to listen on (default: 127.0.0.1)"),
       .value("port", "PORT", "the port to listen on; 0 chooses a free one (default: 8080)"),
+      .value(
+        "public-url", "URL", "the URL at which clients on other machines reach the server; new keys contain it"),
       .value("tls-cert", "FILE", "use TLS with this certificate chain, in PEM format"),
       .value("tls-key", "FILE", "the private key of the certificate, in PEM format"),
       .value("data", "DIR", "the data directory, created if missing (default: ./hearth-data)"),
@@ -59,7 +61,6 @@ extension Command {
       .value(
         "providers", "FILE",
         "open the sign-in pages of the providers in this JSON file; hearth.json can contain the object itself"),
-      .value("public-url", "URL", "the URL at which clients on other machines reach the server"),
       .repeated(
         "trust-issuer", "ISSUER",
         "accept tokens of ISSUER (or ISSUER,AUDIENCE); ISSUER=FILE reads its keys from a file"),
