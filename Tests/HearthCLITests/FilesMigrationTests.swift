@@ -45,8 +45,8 @@ import TestSupport
     ])
     #expect(run.exit == .code(1), "\(run.output)")
     #expect(
-      run.output.contains("no Hearth server responds at http://127.0.0.1:1") && run.output.contains("another with --from")
-        && !run.output.contains("--server"), "\(run.output)")
+      run.output.contains("no Hearth server responds at http://127.0.0.1:1")
+        && run.output.contains("another with --from") && !run.output.contains("--server"), "\(run.output)")
   }
 
   @Test func filesAreCopiedWithTheirMetadata() throws {

@@ -65,6 +65,13 @@ package final class UnpackedArchive {
     try tar.forEach { (name, _, next) throws(FixtureTreeError) in
       if isWanted(name) { try write(name, next) }
     }
+    // Zeros can follow the archive, and then the checksum of the compressed bytes, which the stream verifies.
+    var left = ArchiveLimits.headerBytesMax
+    while left > 0 {
+      let piece = try tar.stream.takeSome(left)
+      if piece.isEmpty { break }
+      left -= piece.count
+    }
   }
 
   private func write(_ name: String, _ next: ByteStream.Next) throws(FixtureTreeError) {

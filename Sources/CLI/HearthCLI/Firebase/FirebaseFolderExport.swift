@@ -8,8 +8,8 @@ import WireFormat
 
 /// The export of a project to a folder that `firebase emulators:start --import` and `hearth import` read.
 ///
-/// The folder is written beside its place, and gets its name when it is complete. What a killed process left is removed,
-/// and an earlier export that it had moved away gets its name back.
+/// The folder is written beside its place, and gets its name when it is complete. An unfinished folder of a killed process
+/// is removed. If that process had moved the earlier export away, the export gets its name back.
 struct FirebaseFolderExport {
   let folder: String
   let database: DatabaseID

@@ -49,7 +49,8 @@ struct RecordedCaseFiles {
     guard !files.isEmpty else {
       return Terminal.error.write(
         "hearth: no cases recorded: no rules decided a request; pass --rules FILE, or let the tests load rules"
-          + "\(access(file, F_OK) == 0 ? "; \(TerminalText.line(file)) of an earlier recording stays as it was" : "")\n")
+          + "\(access(file, F_OK) == 0 ? "; \(TerminalText.line(file)) of an earlier recording stays as it was" : "")\n"
+      )
     }
     let cases = suites.reduce(0) { $0 + $1.count }
     let counts = [
