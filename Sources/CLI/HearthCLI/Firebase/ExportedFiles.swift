@@ -97,7 +97,7 @@ struct ExportedFiles {
     var lines = ["\(folder) is damaged or incomplete, so nothing was imported:"]
     lines += damage.prefix(listedMax).map { "  \($0)" }
     if damage.count > listedMax { lines.append("  and \(damage.count - listedMax) more") }
-    lines.append("export or copy it again, or import the other parts with --only firestore,auth")
+    lines.append("export or copy it again, or import the other parts: hearth import --only firestore,auth …")
     return .data(lines.joined(separator: "\n"))
   }
 

@@ -8,10 +8,8 @@ import KeyValue
 /// documents about twice as fast. Reuse one buffer: it keeps its memory.
 struct SortedPuts {
   private struct Put {
-    /// The first 16 bytes of the key as big-endian numbers, which decide most comparisons. Keys of one index have about
-    /// half of them in common.
-    var first: UInt64
-    var second: UInt64
+    /// The first eight bytes of the key, big-endian, which decide most comparisons.
+    var prefix: UInt64
     var start: Int
     var keyCount: Int
     var valueCount: Int
@@ -22,21 +20,11 @@ struct SortedPuts {
 
   /// Adds an entry. A key may repeat only with the same value; it does so if an array contains an element twice.
   mutating func add(_ key: borrowing StorageKey, _ value: [UInt8]) {
-    let (first, second) = key.bytes.withUnsafeBytes { (Self.number($0, at: 0), Self.number($0, at: 8)) }
-    puts.append(
-      Put(first: first, second: second, start: bytes.count, keyCount: key.bytes.count, valueCount: value.count))
+    var prefix: UInt64 = 0
+    for index in 0..<8 { prefix = prefix << 8 | UInt64(index < key.bytes.count ? key.bytes[index] : 0) }
+    puts.append(Put(prefix: prefix, start: bytes.count, keyCount: key.bytes.count, valueCount: value.count))
     bytes.append(contentsOf: key.bytes)
     bytes.append(contentsOf: value)
-  }
-
-  /// Returns eight bytes as a big-endian number, with zeros after the end.
-  private static func number(_ bytes: UnsafeRawBufferPointer, at offset: Int) -> UInt64 {
-    if bytes.count >= offset + 8 {
-      return UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
-    }
-    var number: UInt64 = 0
-    for index in offset..<offset + 8 { number = number << 8 | UInt64(index < bytes.count ? bytes[index] : 0) }
-    return number
   }
 
   /// Writes all entries and empties the buffer.
@@ -47,8 +35,7 @@ struct SortedPuts {
         UnsafeRawBufferPointer(rebasing: bytes[put.start..<put.start + put.keyCount])
       }
       puts.sort { a, b in
-        if a.first != b.first { return a.first < b.first }
-        if a.second != b.second { return a.second < b.second }
+        if a.prefix != b.prefix { return a.prefix < b.prefix }
         let (left, right) = (key(a), key(b))
         guard let leftStart = left.baseAddress, let rightStart = right.baseAddress else { return false }
         let order = memcmp(leftStart, rightStart, min(left.count, right.count))
