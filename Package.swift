@@ -47,7 +47,7 @@ let package = Package(
   targets: [
     // C libraries from Debian, each imported by exactly one Swift target. There are two exceptions: libcrypto computes
     // the digests of `Digests`, and the keys and imported password hashes of `Accounts`; zlib computes the CRC-32 of
-    // `Digests`, the gzip of `Transport` and `Compression`, and unpacks the files of `Archives`.
+    // `Digests`, and the gzip of `Transport` and `Compression`.
     debian("CLMDB", pkgConfig: "lmdb", "liblmdb-dev"),
     debian("CUV", pkgConfig: "libuv", "libuv1-dev"),
     debian("CHTTPParser", "libhttp-parser-dev"),
@@ -78,7 +78,7 @@ let package = Package(
     library("DocumentModel", in: "Model", ["Basics"]),
     library("WireFormat", in: "Wire", ["DocumentModel", "CSimdjson"]),
     library("FixtureTree", in: "Wire", ["DocumentModel", "WireFormat", "Compression", "Basics"]),
-    library("Archives", in: "Wire", ["FixtureTree", "Digests", "CZlib"]),
+    library("Archives", in: "Wire", ["FixtureTree", "Digests"]),
     library("FirebaseExport", in: "Wire", ["FixtureTree", "WireFormat", "DocumentModel", "Digests"]),
 
     // Shared by several layers.
@@ -201,7 +201,7 @@ let package = Package(
     tests("DocumentModelTests", ["DocumentModel", "TestSupport"]),
     tests("WireFormatTests", ["WireFormat", "DocumentModel", "TestSupport"]),
     tests("FixtureTreeTests", ["FixtureTree", "Compression", "WireFormat", "DocumentModel", "TestSupport"]),
-    tests("ArchivesTests", ["Archives", "FixtureTree", "TestSupport"]),
+    tests("ArchivesTests", ["Archives", "FixtureTree", "Compression", "TestSupport"]),
     tests("FirebaseExportTests", ["FirebaseExport", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("LMDBEngineTests", ["LMDBEngine", "KeyValue", "TestSupport"]),
     tests(

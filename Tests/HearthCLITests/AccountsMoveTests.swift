@@ -47,7 +47,7 @@ import TestSupport
     try fill(data)
     let report = try succeed(
       ["accounts", "export", "--format", "firebase", "--output", file, "--data", data, "--project", "shop"])
-    #expect(report.contains("1 account is without their password"), "\(report)")
+    #expect(report.contains("1 account is without its password"), "\(report)")
     #expect(report.contains("1 link to providers other than google.com"), "\(report)")
     #expect(report.contains("--hash-algo SCRYPT --hash-key KEY --salt-separator Bw== --rounds 8 --mem-cost 14"))
     #expect(!report.contains("e/LfMbPg"), "the signer key is a secret")

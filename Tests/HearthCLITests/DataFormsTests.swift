@@ -142,6 +142,50 @@ import TestSupport
       result.output.contains("-: cannot copy the input to a temporary file, to read it twice"), "\(result.output)")
   }
 
+  @Test func theDelimiterOfAHeaderIsFound() throws {
+    let file = try directory.write("a.csv", "id;n;born\na;1,5;2025-03-27\n")
+    let imported = try run("import", file, "--collection", "found", "--drop-id", "--types", "infer")
+    #expect(imported.exit == .code(0), "\(imported.output)")
+    #expect(imported.output.contains("the header has no comma, so each ';' separates cells"), "\(imported.output)")
+    #expect(
+      try run("export", "found", "--format", "ndjson").output
+        == #"{"path": "found/a", "fields": {"born": {"$timestamp": "2025-03-27T00:00:00Z"}, "n": "1,5"}}"# + "\n")
+  }
+
+  @Test func optionsWithoutEffectAreRefused() throws {
+    let json = try directory.write("users.json", Self.array)
+    let tree = try directory.write("tree.json", #"{"$collections": ["a"], "a": {"b": {}}}"#)
+    for (words, code, message) in [
+      (["import", json, "--collection", "users", "--types", "strings"], 65, "--types applies to CSV only"),
+      (["import", json, "--collection", "users", "--delimiter", ";"], 65, "--delimiter applies to CSV only"),
+      (["import", tree, "--only", "firestore"], 64, "tree.json is not an export"),
+      (["import", tree, "--connections", "3"], 64, "'--data' and '--connections' exclude each other"),
+      (["export", "--read-time", "none"], 64, "'--data' and '--read-time' exclude each other"),
+      (["export", "--connections", "3"], 64, "'--data' and '--connections' exclude each other"),
+    ] as [([String], Int32, String)] {
+      let result = try HearthBinary.run(words + ["--data", directory.file("d"), "--project", "demo"])
+      #expect(result.exit == .code(code) && result.output.contains(message), "\(words): \(result.output)")
+    }
+    let limit = try HearthBinary.run(["import", tree, "--map-size", "1G"])
+    #expect(limit.exit == .code(64) && limit.output.contains("'--map-size' needs --data"), "\(limit.output)")
+  }
+
+  @Test func archivesThatCannotBeReadAreNamed() throws {
+    _ = try directory.write("a.json", "{}")
+    let made = try shell("tar cf a.tar a.json && gzip -k a.tar && cp a.json wrong.zip && cp a.json a.tar.xz")
+    #expect(made.exit == .code(0), "\(made.output)")
+    for command in ["cat a.tar |", "cat a.tar.gz |"] {
+      let result = try shell("\(command) hearth import - --data d --project demo --collection c")
+      #expect(result.exit == .code(65) && result.output.contains("is an archive, which can be imported only as a file"))
+    }
+    for (name, message) in [
+      ("wrong.zip", "does not contain an archive, despite its name"), ("a.tar.xz", ".tar.xz archives cannot be read"),
+    ] {
+      let result = try run("import", directory.file(name))
+      #expect(result.exit == .code(65) && result.output.contains(message), "\(result.output)")
+    }
+  }
+
   @Test func damagedFilesAreNamedAndChangeNothing() throws {
     _ = try directory.write("users.json", Self.array)
     #expect(

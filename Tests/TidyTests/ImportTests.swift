@@ -59,8 +59,8 @@ import Testing
     "CTimex": ["HearthCLI"],
     "CXXHash": ["DocumentStore"], "CSodium": ["Accounts"], "CXCrypt": ["Accounts"],
     // All checksums come from Digests. Accounts needs libcrypto's keys and password hashes. Transport compresses
-    // bodies of requests and responses with zlib, Compression files, and Archives needs its decoder.
-    "CCrypto": ["Accounts", "Digests"], "CZlib": ["Transport", "Digests", "Archives", "Compression"],
+    // bodies of requests and responses with zlib, and Compression files.
+    "CCrypto": ["Accounts", "Digests"], "CZlib": ["Transport", "Digests", "Compression"],
     "CZstd": ["Compression"],
     // Other modules reach the handlers of the API through the server.
     "Gateway": ["HearthServer"],

@@ -73,6 +73,8 @@ public struct HearthConfiguration: Sendable {
     public var port: Int
     /// Whether the server does not start if the port is in use. If not, the server logs a warning.
     public var isRequired: Bool
+    /// Whether `firebase.json` names the port, for the advice if the port is in use.
+    package var isOfFirebaseFile = false
 
     public init(_ service: Service, port: Int, isRequired: Bool = true) {
       self.service = service

@@ -187,6 +187,24 @@ public final class Server: Sendable {
     return url
   }
 
+  /// Listens without TLS on a free port of the loopback address while `body` runs, which receives the URL. Requests have
+  /// the same rights there as on the server's own address. Start the server first.
+  /// - Throws: ``HearthError/listening(_:)`` if no port can be opened, or the error of `body`.
+  package func withPlainAddress(_ body: (String) throws -> Void) throws {
+    var transport = TransportConfiguration()
+    (transport.host, transport.port, transport.loops) = ("127.0.0.1", 0, 1)
+    transport.targetBytesMax = 48 << 10
+    transport.bodyBytesMax = HTTPGateway.bodyBytesMax
+    let server: HTTPServer
+    let address: (host: String, port: Int)
+    do {
+      server = try HTTPServer(configuration: transport, handler: gateway.requests)
+      address = try server.start()
+    } catch { throw Self.error(error) }
+    defer { server.stop(graceSeconds: 1) }
+    try body(Self.url("http", address))
+  }
+
   /// Reloads the TLS certificate and its key, for new connections. Does nothing without TLS.
   /// - Throws: ``HearthError/configuration(_:)`` if they are not valid. Then the current certificate stays in use.
   public func reloadCertificate() throws(HearthError) {

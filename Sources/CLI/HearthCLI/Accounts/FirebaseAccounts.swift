@@ -70,7 +70,7 @@ struct FirebaseAccounts {
     var lines: [String] = []
     if lostPasswords > 0 {
       lines.append(
-        "\(lostPasswords) \(lostPasswords == 1 ? "account is" : "accounts are") without their password: Firebase "
+        "\(lostPasswords) \(lostPasswords == 1 ? "account is" : "accounts are") without \(lostPasswords == 1 ? "its password" : "their passwords"): Firebase "
           + "imports neither Argon2id, Hearth's algorithm, nor several algorithms in a file; these users must reset "
           + "their passwords")
     }

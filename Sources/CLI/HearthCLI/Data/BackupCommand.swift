@@ -69,10 +69,11 @@ struct Backup {
     guard try isFree(target) else {
       throw CommandFailure.failed("\(target) is not empty; name a directory that does not exist")
     }
-    let unfinished = "\(target).\(getpid()).part"
+    let output = UnfinishedOutput(of: target)
+    let unfinished = output.path
     let files: FilesBackup?
     do {
-      files = try copy(to: unfinished, progress: progress)
+      files = try copy(to: output, progress: progress)
       // The rename also replaces an empty directory, but nothing else.
       guard rename(unfinished, target) == 0 else {
         throw StorageError.system(operation: "rename", path: target, code: errno)
@@ -85,8 +86,10 @@ struct Backup {
     return (target, files)
   }
 
-  private func copy(to directory: String, progress: (String) -> Void) throws -> FilesBackup? {
+  private func copy(to output: UnfinishedOutput, progress: (String) -> Void) throws -> FilesBackup? {
+    let directory = output.path
     let destination = try DataDirectory(directory)
+    output.lock()
     for id in source.databases {
       progress("copying \(id)")
       let file = try destination.makeFile(of: id)

@@ -11,7 +11,8 @@ enum ReadChoice {
     .flag("generate-ids", "give each object or row a random ID"),
     .value("types", "infer|strings", "the types of CSV columns without a type in the header (default: strings)"),
     .value(
-      "delimiter", "CHARACTER", "the character between the cells of CSV (default: a comma, or a tab in .tsv files)"),
+      "delimiter", "CHARACTER",
+      "the character between the cells of CSV (default: a comma, a tab in .tsv files, or see above)"),
     .value(
       "sdk-values", "on|off", "read {\"_seconds\": …} and the like as timestamps and other values; see above"),
     .flag("rewrite-refs", "change references to other projects or databases to the target database"),
@@ -35,6 +36,7 @@ enum ReadChoice {
     options.generatesIDs = arguments.has("generate-ids")
     options.rewritesReferences = arguments.has("rewrite-refs")
     options.infersTypes = try choice("types", ["strings": false, "infer": true], arguments) ?? false
+    options.csvOption = ["types", "delimiter"].first(where: arguments.has).map { "--\($0)" }
     options.readsSDKValues = try choice("sdk-values", ["on": true, "off": false], arguments)
     if let text = arguments.value("delimiter") {
       let bytes = Array((text == "\\t" ? "\t" : text).utf8)
@@ -60,6 +62,10 @@ enum ReadChoice {
       "\(ProgressText.number(number)) \(number == 1 ? one : many)"
     }
     var lines: [String] = []
+    if let delimiter = tally.foundDelimiter {
+      let name = delimiter == UInt8(ascii: "\t") ? "tab" : "'\(Character(Unicode.Scalar(delimiter)))'"
+      lines.append("the header has no comma, so each \(name) separates cells; --delimiter names another character")
+    }
     if tally.generatedIDs > 0, !options.generatesIDs {
       lines.append(
         "\(count(tally.generatedIDs, "document", "documents")) got a random ID, because the first object or row has no "

@@ -19,6 +19,8 @@ final class ServerClient {
     fileprivate var isSecure: Bool
     fileprivate var options: HTTPClient.Options
     fileprivate var credential: Credential
+    /// The option that names the server, for advice.
+    fileprivate var option = "--server"
   }
 
   /// The server, for further connections. A client uses one connection, and serves one thread at a time.
@@ -58,7 +60,9 @@ final class ServerClient {
     guard let database = DatabaseID(project: project) else {
       throw CommandFailure.usage("'\(project)' is not a valid project ID")
     }
-    try self.init(Self.place(database, url, DatabaseChoice.authorities(arguments), credential))
+    var place = try Self.place(database, url, DatabaseChoice.authorities(arguments), credential)
+    place.option = "--from"
+    self.init(place)
   }
 
   /// Creates a client with a connection of its own.
@@ -494,14 +498,15 @@ final class ServerClient {
       var failure = CommandFailure.failed(
         WebHost.isGoogles(http.address)
           ? error.description
-          : "no Hearth server responds at \(http.address); start one with `hearth serve`, or name another with --server"
+          : "no Hearth server responds at \(http.address); start one with `hearth serve`, or name another with "
+            + place.option
       )
       failure.isTemporary = true
       return failure
     case .certificateRejected(_, .notTrusted):
       return CommandFailure.failed("\(error); if you trust its authority, name the authority's file with --cacert")
     case .certificateRejected(_, .otherName):
-      return CommandFailure.failed("\(error); name the server as its certificate does: --server https://NAME")
+      return CommandFailure.failed("\(error); name the server as its certificate does: \(place.option) https://NAME")
     case .certificateRejected(_, .expired), .certificateRejected(_, .notYetValid):
       return CommandFailure.failed("\(error); renew it, or correct the clock of this machine")
     case .authoritiesUnusable(.some): return CommandFailure.data(error.description)
@@ -518,7 +523,7 @@ final class ServerClient {
     let (status, message) = Self.error(body)
     var text = "\(http.address) responded \(code)\(status.isEmpty ? "" : " \(status)"): \(message)"
     if (300...399).contains(code), let place = response.header("location") {
-      text += "\nthe server redirects to \(place); if you trust that server, name it with --server"
+      text += "\nthe server redirects to \(place); if you trust that server, name it with \(self.place.option)"
     }
     if let advice = ServerAdvice.text(httpStatus: code, of: http.address, isDefaultToken: credential.isDefault) {
       text += "\n\(advice)"

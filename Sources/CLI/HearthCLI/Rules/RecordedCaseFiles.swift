@@ -33,7 +33,7 @@ struct RecordedCaseFiles {
     rulesFiles = named.map(Self.path) + Self.rulesFilesHere()
   }
 
-  /// Writes the files, and prints a summary to standard error.
+  /// Writes the files, and prints a summary to standard error. Without any case, a file of an earlier recording stays.
   /// - Throws: ``CommandFailure`` if a file cannot be written.
   func write() throws {
     let (suites, outcome) = recorder.recording.finish()
@@ -48,7 +48,9 @@ struct RecordedCaseFiles {
     guard !isQuiet else { return }
     guard !files.isEmpty else {
       return Terminal.error.write(
-        "hearth: no cases recorded: no rules decided a request; pass --rules FILE, or let the tests load rules\n")
+        "hearth: no cases recorded: no rules decided a request; pass --rules FILE, or let the tests load rules"
+          + "\(access(file, F_OK) == 0 ? "; \(TerminalText.line(file)) of an earlier recording stays as it was" : "")\n"
+      )
     }
     let cases = suites.reduce(0) { $0 + $1.count }
     let counts = [

@@ -149,6 +149,7 @@ extension Command {
   static func startServer(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> (Server, url: String)
   {
     let sources = try imports(arguments, configuration)
+    let others = try sources.map { try OtherPartsImport(checking: $0, isQuiet: isQuiet(arguments)) }
     var summary = ExportSummary()
     if let sources, case .directory(let path) = configuration.storage {
       if !sources.documents.isEmpty {
@@ -174,31 +175,33 @@ extension Command {
       }
     }
     let url = try server.start()
-    if let sources, sources.hasOtherParts {
-      do { try importOtherParts(sources, to: server, url, arguments, configuration, &summary) } catch {
+    if let others, !others.isEmpty {
+      do { try send(others, to: server, url, arguments, configuration, &summary) } catch {
         server.stop()
-        throw error
+        guard case .directory(let path) = configuration.storage, summary.documents != nil else { throw error }
+        var failure = CommandFailure(error)
+        failure.message += "\nthe documents are imported into \(path); start again, and the import continues"
+        throw failure
       }
     }
-    if let sources { report(summary, sources, configuration) }
+    if let sources { report(summary, sources.notes + (others?.notes ?? []), configuration) }
     return (server, url)
   }
 
-  /// Imports accounts and files into a server through its own address, before the address is announced.
-  private static func importOtherParts(
-    _ sources: ImportSources, to server: Server, _ url: String, _ arguments: Arguments,
+  /// Imports accounts and files into a server before its address is announced: through this address or, with TLS, through
+  /// another one of this machine, because the certificate may not name this machine's address.
+  private static func send(
+    _ others: OtherPartsImport, to server: Server, _ url: String, _ arguments: Arguments,
     _ configuration: HearthConfiguration, _ summary: inout ExportSummary
   ) throws {
-    guard configuration.tls == nil else {
-      throw CommandFailure.failed(
-        "with --tls-cert, --import cannot load accounts and files; import them into the running server with `hearth "
-          + "import --only auth,storage`, and give --import the folder firestore_export only")
-    }
     let project = configuration.project ?? DatabaseChoice.defaultProject
     let token =
       configuration.mode == .emulator ? "owner" : server.accounts.serviceKeys.localAccessToken()
-    let admin = AdminServer(try ServerClient(url: url, token: token, arguments), project: project)
-    try OtherPartsImport.run(sources, to: admin, &summary, isQuiet: isQuiet(arguments))
+    func send(_ url: String) throws {
+      try others.send(
+        to: AdminServer(try ServerClient(url: url, token: token, arguments), project: project), &summary)
+    }
+    if configuration.tls == nil { try send(url) } else { try server.withPlainAddress(send) }
   }
 
   /// Waits for the signal that stops the server. SIGHUP stops it only at a terminal and if there is nothing to reload.
@@ -242,10 +245,10 @@ extension Command {
   private static func isQuiet(_ arguments: Arguments) -> Bool { arguments.has("quiet") }
 
   private static func report(
-    _ summary: ExportSummary, _ sources: ImportSources, _ configuration: HearthConfiguration
+    _ summary: ExportSummary, _ notes: [String], _ configuration: HearthConfiguration
   ) {
     configuration.log?.write(LogEvent(.info, "import.done", summary.text("imported")))
-    for note in summary.notes + sources.notes { configuration.log?.write(LogEvent(.info, "import.note", note)) }
+    for note in summary.notes + notes { configuration.log?.write(LogEvent(.info, "import.note", note)) }
   }
 
   /// Returns the server's configuration for the options of `hearth serve`.
