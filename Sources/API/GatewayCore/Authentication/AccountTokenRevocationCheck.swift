@@ -39,4 +39,6 @@ package final class AccountTokenRevocationCheck: TokenRevocationCheck {
     seen.store(changes, ordering: .releasing)
     return nil
   }
+
+  package var keyID: String? { token.withUnsafeBytes { accounts.serviceKeys.keyID(ofVerified: $0) } }
 }
