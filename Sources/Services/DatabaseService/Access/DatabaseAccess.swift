@@ -166,7 +166,7 @@ package struct DatabaseAccess: Sendable {
       }
       while gets.next < gets.keys.count {
         let work = gets.states.reduce(spent) { $0 - $1.1.evaluator.requestWorkLeft }
-        guard work + (gets.next - first) * Evaluator.cheapWorkMax < Evaluator.sliceWorkMax else { break }
+        if Evaluator.isSliceSpent(work: work, documents: gets.next - first) { break }
         try requireGet(gets.keys[gets.next], gets, by: authorizer, &snapshot)
         gets.next += 1
       }
@@ -476,8 +476,11 @@ struct GuardedSnapshot: ~Copyable {
 
   /// Whether a slice that has read `count` documents should end, so that the event loop serves other requests.
   func isSpent(after count: Int) -> Bool {
-    count * Evaluator.cheapWorkMax >= Evaluator.sliceWorkMax || evaluation?.isSpent == true
+    Evaluator.isSliceSpent(work: 0, documents: count) || isReviewSpent
   }
+
+  /// Whether a slice should end because of the rules that were evaluated again for its documents.
+  var isReviewSpent: Bool { evaluation?.isSpent == true }
 
   /// Returns the version of the last commit.
   mutating func lastVersion() throws -> Int64 { try reader.lastVersion() }
