@@ -475,9 +475,7 @@ struct GuardedSnapshot: ~Copyable {
   }
 
   /// Whether a slice that has read `count` documents should end, so that the event loop serves other requests.
-  func isSpent(after count: Int) -> Bool {
-    Evaluator.isSliceSpent(work: 0, documents: count) || isReviewSpent
-  }
+  func isSpent(after count: Int) -> Bool { Evaluator.isSliceSpent(work: 0, documents: count) || isReviewSpent }
 
   /// Whether a slice should end because of the rules that were evaluated again for its documents.
   var isReviewSpent: Bool { evaluation?.isSpent == true }
