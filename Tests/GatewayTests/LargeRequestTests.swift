@@ -1,10 +1,28 @@
+import Dispatch
 import DocumentModel
+import Glibc
 import Testing
 import TestSupport
+
+@testable import FirestoreAPI
 
 /// Requests that another thread than the event loop decodes get the same responses as small ones.
 @Suite struct LargeRequestTests {
   private static let root = TestServer.name
+
+  @Test func anotherThreadDecodes() {
+    for (count, isLarge) in [(Limits.decodedOnLoopBytesMax, false), (Limits.decodedOnLoopBytesMax + 1, true)] {
+      [UInt8](repeating: 0, count: count).withUnsafeBytes { #expect(LargeRequests.contains($0) == isLarge) }
+    }
+    let (caller, decoder) = (pthread_self(), Observed<pthread_t?>(nil))
+    let isDone = DispatchSemaphore(value: 0)
+    LargeRequests.run {
+      decoder.update { $0 = pthread_self() }
+      isDone.signal()
+    }
+    #expect(isDone.wait(timeout: .now() + 60) == .success)
+    #expect(decoder.value != nil && decoder.value != caller)
+  }
 
   /// Methods, their bodies in JSON, and whether the server must accept them.
   private static let requests: [(path: String, body: String, status: Int)] = [
