@@ -37,6 +37,7 @@ package protocol TokenRevocationCheck: AnyObject, Sendable {
 }
 
 extension TokenRevocationCheck {
+  /// By default `nil`: the token belongs to no service key.
   package var keyID: String? { nil }
 }
 

@@ -281,9 +281,8 @@ package struct DatabaseAccess: Sendable {
   private func authorization(_ snapshot: inout GuardedSnapshot) throws -> Authorization {
     guard case .restricted = access else { return Authorization(version: 0, time: 0) }
     let readTime = snapshot.readTime
-    return Authorization(
-      version: try readTime.version == nil ? readTime.timestamp.microseconds : snapshot.lastVersion(),
-      time: clock.now())
+    let version = try readTime.version == nil ? readTime.timestamp.microseconds : snapshot.lastVersion()
+    return Authorization(version: version, time: clock.now())
   }
 
   private func review(of response: Continuation) -> PastReview? {
