@@ -12,6 +12,9 @@ package enum WorkerLimits {
   /// Unfinished commits whose rules take longer than a few milliseconds, of at most 512 KiB each. Another one is
   /// evaluated by the event loop of its client, which holds that client back.
   package static let plannersUnfinishedMax = 128
+  /// Unfinished requests that are too large for an event loop to decode. Another one is decoded by the event loop of its
+  /// client, which holds that client back. Each one waits as a copy of its body.
+  package static let decodersUnfinishedMax = 8
   /// Mails that are not sent yet. A request that sends another one gets QUOTA_EXCEEDED.
   package static let mailsUnfinishedMax = 256
   /// Unfinished requests for metrics or readiness: of administrators, and again as many of other callers. Another one

@@ -105,7 +105,8 @@ public final class Server: Sendable {
     gateway = HTTPGateway(
       service, accounts: accounts, identity: identity,
       files: StorageService(
-        store: files, rules: fileRules, documents: service, project: configuration.project),
+        store: files, rules: fileRules, documents: service, project: configuration.project,
+        isCurrentKey: { [accounts] in accounts.serviceKeys.key($0) != nil }),
       usesTLS: configuration.tls != nil, hostName: configuration.host, operations: operations)
     // The operator decides which clients reach this address.
     let listener = gateway.operations
