@@ -43,7 +43,8 @@ package struct HTTPGateway: Sendable {
       ).endpoints)
     requests = RequestDispatcher(
       Self.documents(service, authenticator, channels, files)
-        + KeysHandler(accounts, authenticator, addresses: addresses).endpoints + IdentityHandler(identity, authenticator).endpoints
+        + KeysHandler(accounts, authenticator, addresses: addresses).endpoints
+        + IdentityHandler(identity, authenticator).endpoints
         + OperationsHandler(operations, metrics: metrics, service, authenticator).endpoints
         + RootHandler(operations, authenticator).endpoints + HubHandler(operations.hub, authenticator).endpoints
         + (files.map { Self.files($0, authenticator, accounts.serviceKeys, usesTLS: usesTLS) } ?? []))

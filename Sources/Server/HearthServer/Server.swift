@@ -196,9 +196,11 @@ public final class Server: Sendable {
   /// Starts the loops with the admin socket, if the data directory can have one. The server works without it.
   private func listen() throws(TransportError) -> (host: String, port: Int) {
     var admin: AdminSocket?
-    do throws(HearthError) { admin = try directory.map { (directory) throws(HearthError) in
-      try AdminSocket(in: directory.path)
-    } } catch {
+    do throws(HearthError) {
+      admin = try directory.map { (directory) throws(HearthError) in
+        try AdminSocket(in: directory.path)
+      }
+    } catch {
       configuration.log(
         .warn, "admin.unavailable", "the command line cannot use this server's admin socket: \(error.description)")
     }

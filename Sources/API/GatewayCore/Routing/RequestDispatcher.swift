@@ -15,7 +15,8 @@ package final class RequestDispatcher: RequestHandler {
     let responder = Responder(exchange, request)
     guard !request.isForwardedToAdminSocket else {
       return responder.sendText(
-        403, "The admin socket serves no proxies and no browsers. Send requests to it directly, with the host localhost.\n")
+        403,
+        "The admin socket serves no proxies and no browsers. Send requests to it directly, with the host localhost.\n")
     }
     guard request.method != .options else { return responder.sendPreflight(request) }
     guard let endpoint = endpoint(for: request, exchange) else { return responder.sendText(404, "Not Found\n") }

@@ -24,7 +24,8 @@ extension Command {
     examples: [
       ("hearth keys create backend --data ./hearth-data", "writes backend.json, while a server uses the directory"),
       (
-        "hearth keys create backend --data ./hearth-data --url https://db.example.com", "for a program on another machine"
+        "hearth keys create backend --data ./hearth-data --url https://db.example.com",
+        "for a program on another machine"
       ),
     ],
     run: { arguments in

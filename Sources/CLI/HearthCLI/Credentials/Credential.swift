@@ -55,7 +55,8 @@ final class Credential: Sendable {
     case nil: source = .fixed("")
     case "token-file": source = .file(arguments.value("token-file") ?? "")
     case "token-command": source = .command(arguments.value("token-command") ?? "")
-    case "key": throw arguments.refusal(of: ["key"], "is not needed with --data: the owner of the directory is an administrator")
+    case "key":
+      throw arguments.refusal(of: ["key"], "is not needed with --data: the owner of the directory is an administrator")
     default: source = .fixed(arguments.value("token") ?? "")
     }
   }

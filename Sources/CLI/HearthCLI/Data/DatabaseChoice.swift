@@ -65,10 +65,12 @@ enum DatabaseChoice {
   }
 
   /// Returns the database that the options and the environment name, or the default. If they name no project, it is the
-  /// only one of the data directory, if one is given.
+  /// only one of the data directory, if one is given. `known` overrides both.
   /// - Throws: ``CommandFailure`` if a name is invalid.
-  static func database(_ arguments: Arguments, in directory: String? = nil) throws -> DatabaseID {
-    let project = project(arguments) ?? directory.flatMap(DataDirectory.onlyProject) ?? defaultProject
+  static func database(
+    _ arguments: Arguments, in directory: String? = nil, project known: String? = nil
+  ) throws -> DatabaseID {
+    let project = known ?? Self.project(arguments) ?? directory.flatMap(DataDirectory.onlyProject) ?? defaultProject
     let database = arguments.value("database") ?? DatabaseID.defaultDatabase
     guard let id = DatabaseID(project: project, database: database) else {
       throw CommandFailure.usage("'\(project)' and '\(database)' are not valid names of a project and a database")

@@ -45,8 +45,8 @@ extension Command {
       program printed with `JSON.stringify`, and are imported as such. In other formats they stay maps. --sdk-values
       changes that.
 
-      With --data, if the database is empty and no server uses the directory, Hearth builds the new one beside it and swaps it in when complete.
-      Otherwise, and with --server, it adds to the existing documents: it checks all files first, then applies them in
+      With --data, if no server uses the directory and the database is empty, Hearth builds the new one beside it and
+      swaps it in when complete. Otherwise, and with --server, it adds to the existing documents: it checks all files first, then applies them in
       commits of up to 500 documents. An imported document replaces one with the same path. To continue after an
       interruption, run the same command again. With --server, several connections commit at the same time. The server may
       also be Cloud Firestore, https://firestore.googleapis.com: each document costs a write there.
@@ -73,7 +73,8 @@ extension Command {
       // While a server uses the directory, only that server can write to it.
       let served = arguments.value("data").flatMap { DataDirectoryLock.holder(ofDirectory: $0) == nil ? nil : $0 }
       let sources = try ImportSources(
-        arguments.operands, database: try DatabaseChoice.database(arguments, in: served), parts: ExportParts.chosen(arguments),
+        arguments.operands, database: try DatabaseChoice.database(arguments, in: served),
+        parts: ExportParts.chosen(arguments),
         options: options)
       var summary = ExportSummary()
       if !sources.documents.isEmpty {
@@ -83,7 +84,8 @@ extension Command {
           summary.documents = try DirectoryImport(directory: directory, mapBytes: mapBytes).run(files, isQuiet: isQuiet)
         } else {
           summary.documents = try send(
-            files, to: try ServerClient(ofServerOrDirectory: arguments), connections: try ConnectedWork.connections(arguments),
+            files, to: try ServerClient(ofServerOrDirectory: arguments),
+            connections: try ConnectedWork.connections(arguments),
             isQuiet: isQuiet)
         }
       }

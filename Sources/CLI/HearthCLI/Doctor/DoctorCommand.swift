@@ -11,8 +11,9 @@ extension Command {
       The verb takes the options of `hearth serve`, reads hearth.json like it, and checks what a server with these
       options would use: the data directory with its permissions, owner, file system, free space and sync time; the
       size of the databases; the clock; rules that do not compile, grant access to everyone, or have expired; index
-      files; the project and its data; the certificate; keys of identity providers and programs; the addresses from which the port and the
-      metrics can be reached; limits of the system.
+      files; whether the data are of the served project; the certificate; keys of identity providers, which it fetches
+      if no file has them, and of programs; the addresses from which the ports and the metrics can be reached; limits of
+      the system.
 
       It changes no data and can run next to the server. It writes a small file to the directory to time syncs, and
       removes it. It also holds the directory's lock for a moment, so a server that starts at that moment fails.

@@ -16,7 +16,7 @@ extension Command {
       .value("host", "ADDRESS", "the address to listen on (default: 127.0.0.1)"),
       .value("port", "PORT", "the port to listen on; 0 chooses a free one (default: 8080)"),
       .value(
-        "public-url", "URL", "the URL at which clients on other machines reach the server; `hearth keys create` uses it"),
+        "public-url", "URL", "the URL at which clients on other machines reach the server; new keys contain it"),
       .value("tls-cert", "FILE", "use TLS with this certificate chain, in PEM format"),
       .value("tls-key", "FILE", "the private key of the certificate, in PEM format"),
       .value("data", "DIR", "the data directory, created if missing (default: ./hearth-data)"),
@@ -433,9 +433,7 @@ extension Command {
   private static func imports(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> ImportSources? {
     let files = arguments.values("import")
     guard !files.isEmpty else { return nil }
-    if configuration.mode == .production, configuration.project == nil {
-      throw arguments.refusal(of: ["import"], "needs a project for the documents; add --project ID")
-    }
-    return try ImportSources(files, database: try DatabaseChoice.database(arguments), parts: .all)
+    return try ImportSources(
+      files, database: try DatabaseChoice.database(arguments, project: configuration.project), parts: .all)
   }
 }

@@ -49,7 +49,8 @@ struct StartReport {
     let files = configuration.rules.map { $0.path }.joined(separator: ", ")
     let documents =
       configuration.rules.isEmpty
-      ? isEmulator ? "none: every client may read and write everything" : "none: only administrators have access" : files
+      ? isEmulator ? "none: every client may read and write everything" : "none: only administrators have access"
+      : files
     let storage =
       configuration.storageRules ?? (isEmulator && configuration.rules.isEmpty ? nil : "none: only administrators")
     return documents + (storage.map { "; files: \($0)" } ?? "")
