@@ -74,7 +74,7 @@ struct AdminSocketVerbTests {
     _ = try session.succeed("delete", "notes/a")
     _ = try session.succeed("keys", "revoke", "backend")
     #expect(try session.succeed("keys", "list") == "no keys\n")
-    // The caller may choose to be a user, to whom rules apply.
+    // With a token, the caller is a user, and rules apply.
     let token = String(try session.succeed("token", "ann").dropLast())
     #expect(try session.succeed("get", "users/ann", "--token", token).contains("\"n\": 2"))
     let denied = try session.run(["get", "users/bob", "--token", token])

@@ -117,7 +117,11 @@ import TestSupport
   @Test(.needs(.root)) func theFolderOfAnotherUserIsRefused() throws {
     close(try AdminSocket(in: data).descriptor)
     chown(run, 65_534, 65_534)
-    // Root may use it, and the socket in it belongs to root.
+    // A user could create the folder in a shared directory, before root starts a server there.
+    let planted = reason { () throws(HearthError) in _ = try AdminSocketFolder(of: data) }
+    #expect(planted.hasPrefix("\(run) belongs to "), "\(planted)")
+    // Root may use the directory of another user. The socket in it belongs to root.
+    chown(data, 65_534, 65_534)
     #expect(try AdminSocketFolder(of: data)?.hasSocket() == true)
     chown(file, 12_345, 12_345)
     let found = reason { () throws(HearthError) in _ = try AdminSocketFolder(of: data)?.hasSocket() }

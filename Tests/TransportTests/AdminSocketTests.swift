@@ -62,7 +62,6 @@ import TestSupport
     #expect(try TestHTTPClient(port: UInt16(port)).send("GET", "/").status == 503)
     let admins = (0..<AdminPeer.connectionsReserved).map { _ in TestHTTPClient(unixSocket: directory.file("s")) }
     for admin in admins { #expect(try admin.send("GET", "/").text == "admin 127.0.0.1") }
-    #expect(try TestHTTPClient(unixSocket: directory.file("s")).send("GET", "/").status == 503)
   }
 
   @Test func theSocketClosesWithTheServer() throws {

@@ -21,7 +21,7 @@ package final class AdminSocketFolder: Sendable {
 
   /// Opens the folder of a data directory, or returns `nil` if it does not exist.
   /// - Throws: ``HearthError/configuration(_:)`` with the remedy if users other than its owner may enter or replace it,
-  ///   or if it belongs to another user than this process; root may use every folder.
+  ///   or if it belongs to another user than this process; root may also use it if the data directory has the same owner.
   package init?(of directory: String) throws(HearthError) {
     let folder = "\(directory)/\(Self.name)"
     path = "\(folder)/\(Self.socketName)"
@@ -97,7 +97,8 @@ package final class AdminSocketFolder: Sendable {
       throw .configuration(
         "users other than its owner may enter \(folder), and so become administrators; run `chmod go= \(folder)`")
     }
-    guard own.st_uid == geteuid() || geteuid() == 0 else {
+    // Root may use the folder of the directory's owner, but not one that somebody else created in a shared directory.
+    guard own.st_uid == geteuid() || geteuid() == 0 && own.st_uid == above.st_uid else {
       throw .configuration("\(folder) belongs to \(userName(own.st_uid)); run the command as that user")
     }
     return own.st_uid

@@ -21,8 +21,8 @@ enum AccountsChoice {
       DatabaseChoice.projectOption,
     ] + DatabaseChoice.credentialOptions + [DatabaseChoice.authoritiesOption]
 
-  /// Opens a data directory, or connects to the server that uses it. A user who can open the directory is an
-  /// administrator of that server.
+  /// Opens a data directory, or connects to the server that uses it. Access to the directory
+  /// makes the user an administrator of that server.
   /// - Throws: ``CommandFailure`` or `StorageError` if that fails.
   static func find(_ arguments: Arguments) throws -> AccountsChoice {
     try arguments.exclude("data", "server")

@@ -46,10 +46,11 @@ extension Command {
       changes that.
 
       With --data, if no server uses the directory and the database is empty, Hearth builds the new one beside it and
-      swaps it in when complete. Otherwise, and with --server, it adds to the existing documents: it checks all files first, then applies them in
-      commits of up to 500 documents. An imported document replaces one with the same path. To continue after an
-      interruption, run the same command again. With --server, several connections commit at the same time. The server may
-      also be Cloud Firestore, https://firestore.googleapis.com: each document costs a write there.
+      swaps it in when complete. Otherwise, and with --server, it adds to the existing documents: it checks all files
+      first, then applies them in commits of up to 500 documents. An imported document replaces one with the same path.
+      To continue after an interruption, run the same command again. Through a server, several connections commit at the
+      same time. The server may also be Cloud Firestore, https://firestore.googleapis.com: each document costs a write
+      there.
 
       `-` is standard input. Input that must be read twice is copied to a temporary file in TMPDIR or /tmp.
       """,

@@ -7,7 +7,7 @@ import KeyValue
 import LMDBEngine
 import WireFormat
 
-/// The server that uses a data directory, for a user who may open the directory and is therefore its administrator.
+/// The server that uses a data directory, for its owner, who is an administrator.
 struct RunningServer {
   /// A client with the rights of an administrator, unless the options name another credential.
   let client: ServerClient
@@ -42,7 +42,7 @@ struct RunningServer {
     do { facts = try administrator.facts() ?? ServerFacts() } catch let failure as CommandFailure
       where failure.isTemporary && failure.httpStatus == nil
     {
-      // A server that was killed left the socket, and the one that runs now has none.
+      // A killed server left the socket, and the running server has none.
       return nil
     }
     if !facts.isEmulator, let project = facts.project, project != database.project {
