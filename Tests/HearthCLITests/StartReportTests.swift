@@ -27,12 +27,13 @@ import TestSupport
     }.lines
     #expect(lines.map(\.title) == ["mode", "data", "rules", "address"])
     #expect(lines[0].text == "production: accepts signed tokens only")
-    #expect(lines[1].text == "in memory, lost when the server stops, project shop")
+    #expect(lines[1].text == "in memory, lost when the server stops; project shop")
     #expect(lines[2].text == "none: only administrators have access; files: none: only administrators")
     #expect(lines[3].text == "http://127.0.0.1:8080 (TLS), public https://db.example.com")
     let emulator = Self.report { $0.mode = .emulator }.lines
+    #expect(emulator.map(\.isNotable) == [false, true, true, false])
     #expect(emulator[0].text.hasPrefix("emulator, for development and tests"))
-    #expect(emulator[2].text == "none: every client may read and write everything")
+    #expect(emulator[2].text == "none: every client may read and write all documents; files: none: only administrators")
   }
 
   @Test func mistakesAreWarnings() throws {

@@ -21,39 +21,40 @@ struct StartReport {
     warnings = findings.filter { $0.level != .ok }
   }
 
-  /// The lines for a terminal: mode, data, rules and addresses.
-  var lines: [(title: String, text: String)] {
+  /// The lines for a terminal: mode, data, rules and addresses. A line is notable if a newcomer could be surprised: data
+  /// in memory, or no rules.
+  var lines: [(title: String, text: String, isNotable: Bool)] {
     let isEmulator = configuration.mode == .emulator
     return [
       (
         "mode",
         isEmulator
           ? "emulator, for development and tests: accepts unsigned tokens, and \"owner\" as administrator"
-          : "production: accepts signed tokens only"
+          : "production: accepts signed tokens only",
+        false
       ),
-      ("data", "\(data), project \(configuration.project ?? "of each request")"),
-      ("rules", rules),
-      ("address", addresses),
+      ("data", data, configuration.storage == .inMemory), ("rules", rules, configuration.rules.isEmpty),
+      ("address", addresses, false),
     ]
   }
 
   private var data: String {
-    switch configuration.storage {
-    case .inMemory: "in memory, lost when the server stops"
-    case .directory(let path): path
+    let project = "project \(configuration.project ?? "of each request")"
+    return switch configuration.storage {
+    case .inMemory: "in memory, lost when the server stops; \(project)"
+    case .directory(let path): "\(path), \(project); administer it with --data \(path)"
     }
   }
 
   private var rules: String {
     let isEmulator = configuration.mode == .emulator
-    let files = configuration.rules.map { $0.path }.joined(separator: ", ")
     let documents =
-      configuration.rules.isEmpty
-      ? isEmulator ? "none: every client may read and write everything" : "none: only administrators have access"
-      : files
-    let storage =
-      configuration.storageRules ?? (isEmulator && configuration.rules.isEmpty ? nil : "none: only administrators")
-    return documents + (storage.map { "; files: \($0)" } ?? "")
+      switch (configuration.rules.isEmpty, isEmulator) {
+      case (true, true): "none: every client may read and write all documents"
+      case (true, false): "none: only administrators have access"
+      case (false, _): configuration.rules.map { $0.path }.joined(separator: ", ")
+      }
+    return documents + "; files: \(configuration.storageRules ?? "none: only administrators")"
   }
 
   private var addresses: String {
@@ -83,7 +84,8 @@ struct StartReport {
     if !arguments.has("quiet") {
       for line in lines {
         let padding = String(repeating: " ", count: 9 - line.title.count)
-        text += terminal.bold(line.title) + padding + TerminalText.line(line.text) + "\n"
+        let shown = TerminalText.line(line.text)
+        text += terminal.bold(line.title) + padding + (line.isNotable ? terminal.yellow(shown) : shown) + "\n"
       }
     }
     for remark in remarks { text += terminal.yellow("warning: ") + TerminalText.line(remark) + "\n" }
