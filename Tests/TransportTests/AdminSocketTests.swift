@@ -60,7 +60,7 @@ import TestSupport
     let clients = (0..<2).map { _ in TestHTTPClient(port: UInt16(port)) }
     for client in clients { #expect(try client.send("GET", "/").status == 200) }
     #expect(try TestHTTPClient(port: UInt16(port)).send("GET", "/").status == 503)
-    let admins = (0..<AdminPeer.connectionsReserved).map { _ in TestHTTPClient(unixSocket: directory.file("s")) }
+    let admins = (0..<AdminPeer.extraConnectionsMax).map { _ in TestHTTPClient(unixSocket: directory.file("s")) }
     for admin in admins { #expect(try admin.send("GET", "/").text == "admin 127.0.0.1") }
   }
 

@@ -5,9 +5,9 @@ import Glibc
 ///
 /// The permissions of the socket and of its folder keep other users out. This check holds even if somebody loosens them.
 enum AdminPeer {
-  /// The connections over the admin socket that the server accepts in addition to
-  /// ``TransportConfiguration/connectionsMax``. They let an operator revoke a key while clients use all others.
-  static let connectionsReserved = 16
+  /// The connections over the admin socket that a full server accepts in addition to `connectionsMax`. They let an
+  /// operator revoke a key while clients use all others.
+  static let extraConnectionsMax = 16
 
   /// The response to a process of another user.
   static let refusal: StaticString =

@@ -90,7 +90,7 @@ package final class HTTPServer: Sendable {
         Acceptor(.unix(socket), on: parts[0].loop) { connection in
           guard AdminPeer.isAdmitted(connection) else { return Self.refuse(connection, with: AdminPeer.refusal) }
           Self.deal(
-            connection, to: parts, connectionsMax: connectionsMax + AdminPeer.connectionsReserved, isPlain: true,
+            connection, to: parts, connectionsMax: connectionsMax + AdminPeer.extraConnectionsMax, isPlain: true,
             isFromAdminSocket: true)
         }
       }
