@@ -84,6 +84,13 @@ import TestSupport
       "\(other.process.output)")
   }
 
+  @Test(.needs(.hearth)) func aNewerDirectoryIsExplainedOnOneLine() throws {
+    let directory = try TemporaryDirectory()
+    try directory.write("FORMAT", "99\n")
+    let refused = try HearthBinary.run(["serve", "--port", "0", "--project", "p", "--data", directory.path])
+    #expect(refused.exit == .code(1) && refused.output.contains("has format 99, but this version"), "\(refused.output)")
+  }
+
   @Test(.needs(.hearth), arguments: ["json", "text"]) func programsGetEvents(format: String) throws {
     let server = try HearthProcess(arguments: ["--in-memory", "--project", "shop", "--log", format])
     defer { server.process.stop() }

@@ -143,8 +143,8 @@ package final class DataDirectory: Sendable {
     defer { close(descriptor) }
     var bytes = [UInt8](repeating: 0, count: 32)
     let count = read(descriptor, &bytes, bytes.count)
-    let text = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
-    guard let number = Int(text.prefix { $0 != "\n" }), number >= 1, number <= format else {
+    let text = String(decoding: bytes.prefix(max(0, count)).prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+    guard let number = Int(text), number >= 1, number <= format else {
       throw .unsupportedFormat(path: path, found: text.isEmpty ? "none" : text, supported: "1")
     }
     return number
