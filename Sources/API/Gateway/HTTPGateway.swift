@@ -27,9 +27,10 @@ package struct HTTPGateway: Sendable {
   /// - Parameters:
   ///   - usesTLS: whether clients reach the server by `https`.
   ///   - hostName: the host on which the operator lets the server listen.
+  ///   - addresses: the URLs for the keys of programs.
   package init(
     _ service: FirestoreService, accounts: AccountStore, identity: AccountsService, files: StorageService? = nil,
-    usesTLS: Bool = false, hostName: String? = nil,
+    usesTLS: Bool = false, hostName: String? = nil, addresses: ServerAddresses = ServerAddresses(publicURL: nil),
     operations: OperationsService
   ) {
     verifier = accounts.mode.acceptsUnsignedTokens ? EmulatorTokens(accounts) : AccountTokens(accounts)
@@ -42,7 +43,8 @@ package struct HTTPGateway: Sendable {
       ).endpoints)
     requests = RequestDispatcher(
       Self.documents(service, authenticator, channels, files)
-        + KeysHandler(accounts, authenticator).endpoints + IdentityHandler(identity, authenticator).endpoints
+        + KeysHandler(accounts, authenticator, addresses: addresses).endpoints
+        + IdentityHandler(identity, authenticator).endpoints
         + OperationsHandler(operations, metrics: metrics, service, authenticator).endpoints
         + RootHandler(operations, authenticator).endpoints + HubHandler(operations.hub, authenticator).endpoints
         + (files.map { Self.files($0, authenticator, accounts.serviceKeys, usesTLS: usesTLS) } ?? []))
