@@ -7,10 +7,11 @@ enum OtherPartsImport {
     var progress = Progress(isQuiet: isQuiet)
     defer { progress.clear() }
     for file in sources.accountFiles {
+      progress.restart()
       let accounts = try ExportedAccounts(file)
       summary.add(
         try accounts.send(to: AccountsClient(admin)) { done, count in
-          progress.show(Progress.share(done, of: count, "accounts imported"))
+          progress.show(done, "accounts imported", fraction: count > 0 ? Double(done) / Double(count) : nil)
         })
       progress.clear()
     }
@@ -21,13 +22,5 @@ enum OtherPartsImport {
           progress.show("\(ByteCount.text(ofFiles: outcome.files, outcome.bytes + more)) imported")
         })
     }
-  }
-}
-
-extension Progress {
-  /// Returns a text such as `45% · 450000 of 1000000 documents imported`.
-  static func share(_ count: Int, of total: Int, _ what: String) -> String {
-    let percent = total > 0 ? min(100, count * 100 / total) : 100
-    return "\(percent)% · \(count) of \(total) \(what)"
   }
 }
