@@ -41,7 +41,8 @@ package enum ScratchError: Error, Equatable, Sendable, CustomStringConvertible {
       "The query sorts its results, its client reads them too slowly, and other queries need the memory. "
         + "\(Self.remedy), or read faster."
     case .diskFull: "No space is left on the disk for temporary files. \(Self.remedy)."
-    case .system(let operation, let path, let code): "\(operation) failed for \(path): \(String(cString: strerror(code)))"
+    case .system(let operation, let path, let code):
+      "\(operation) failed for \(path): \(String(cString: strerror(code)))"
     }
   }
 }

@@ -31,7 +31,9 @@ enum ColorChoice: String, CaseIterable {
     let word = words.remove(at: place)
     let text: String
     if word == "--color" {
-      guard place < own.count - 1 else { throw CommandFailure.usage("option '--color' needs a value: --color \(placeholder)") }
+      guard place < own.count - 1 else {
+        throw CommandFailure.usage("option '--color' needs a value: --color \(placeholder)")
+      }
       text = words.remove(at: place)
     } else {
       text = String(word.dropFirst("--color=".count))

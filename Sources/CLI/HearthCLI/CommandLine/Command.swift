@@ -131,7 +131,8 @@ struct Command: Sendable {
   private static let synonyms = [
     "rm": "delete", "remove": "delete", "cat": "get", "show": "get", "find": "query", "select": "query",
     "count": "query", "put": "set", "create": "add", "insert": "add", "patch": "update", "start": "serve",
-    "run": "serve", "emulator": "serve", "test": "rules test", "dump": "export", "load": "import", "users": "accounts list",
+    "run": "serve", "emulator": "serve", "test": "rules test", "dump": "export", "load": "import",
+    "users": "accounts list",
     "auth": "accounts list", "upload": "files cp", "download": "files cp", "cp": "files cp", "fsck": "check",
     "verify": "check", "status": "stats", "completions": "completion",
   ]

@@ -43,7 +43,9 @@ enum ConfigurationFile {
 
   private static func read(_ path: String, mustExist: Bool = false) throws -> [String: Arguments.Setting] {
     // An empty file, such as /dev/null, sets no options.
-    guard let bytes = try bytes(of: path, mustExist: mustExist), bytes.contains(where: { $0 > 0x20 }) else { return [:] }
+    guard let bytes = try bytes(of: path, mustExist: mustExist), bytes.contains(where: { $0 > 0x20 }) else {
+      return [:]
+    }
     return try parse(bytes, name: path).mapValues { Arguments.Setting(values: $0, origin: path) }
   }
 

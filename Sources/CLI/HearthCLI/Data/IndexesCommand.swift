@@ -49,7 +49,8 @@ extension Command {
     let lines = try JSONText.read(body) { root in
       (root.member("indexes")?.array ?? []).map { index in
         let state = index.member("state")?.text ?? ""
-        let progress = state == "building" ? ", \(CountText.of(index.member("documents")?.integer ?? 0, "document")) so far" : ""
+        let progress =
+          state == "building" ? ", \(CountText.of(index.member("documents")?.integer ?? 0, "document")) so far" : ""
         return TerminalText.line("\(index.member("index")?.text ?? ""): \(state)\(progress)") + "\n"
       }
     }

@@ -59,21 +59,22 @@ enum ReadChoice {
     var lines: [String] = []
     if tally.generatedIDs > 0, !options.generatesIDs {
       lines.append(
-        "\(CountText.grouped(tally.generatedIDs, "document", "documents")) got a random ID, because the first object or row has no "
+        "\(CountText.grouped(tally.generatedIDs, "document")) got a random ID, because the first object or row has no "
           + "\"id\"; another import of the same file adds them again, unless you name a member with --id")
     }
     if tally.sdkValuesRead > 0 {
       lines.append(
-        "read \(CountText.grouped(tally.sdkValuesRead, "map", "maps")) such as {\"_seconds\": …, \"_nanoseconds\": …} as values of "
+        "read \(CountText.grouped(tally.sdkValuesRead, "map")) such as {\"_seconds\": …, \"_nanoseconds\": …} as values of "
           + "Firebase's SDKs; --sdk-values off keeps maps")
     }
     if tally.sdkValuesLeft > 0, options.readsSDKValues == nil {
       lines.append(
-        "warning: \(CountText.grouped(tally.sdkValuesLeft, "map has", "maps have")) the form of a value of Firebase's SDKs, such as "
+        "warning: \(CountText.grouped(tally.sdkValuesLeft, "map has", "maps have")) the form of a value of Firebase's "
+          + "SDKs, such as "
           + "{\"_seconds\": …, \"_nanoseconds\": …}, but stayed a map; --sdk-values on reads these values")
     }
     if tally.foreignReferences > 0 {
-      let references = CountText.grouped(tally.foreignReferences, "reference", "references")
+      let references = CountText.grouped(tally.foreignReferences, "reference")
       if options.rewritesReferences {
         lines.append("changed \(references) to other databases to \(database.name)")
       } else {

@@ -34,7 +34,9 @@ struct RulesChecks {
     do {
       ruleset = try Ruleset(compiling: RulesFile.read(file), service: service)
     } catch let error as RulesetError {
-      let all = (try? RulesFile.read(file)).map { Ruleset.diagnostics(of: $0, at: Timestamp(uncheckedMicroseconds: now)) }
+      let all = (try? RulesFile.read(file)).map {
+        Ruleset.diagnostics(of: $0, at: Timestamp(uncheckedMicroseconds: now))
+      }
       let count = (all ?? error.diagnostics).count { $0.severity == .error }
       let text = "\(file) does not compile: \(CountText.of(count, "error"))"
       return [.problem(topic, text, "hearth rules check \(file)")]

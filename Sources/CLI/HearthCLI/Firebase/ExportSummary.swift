@@ -54,7 +54,8 @@ struct ExportSummary {
     }
     if let accounts, accounts.plainPasswords > 0 {
       notes.append(
-        "the export contains the passwords of \(CountText.of(accounts.plainPasswords, "account")) as text; keep it secret"
+        "the export contains the passwords of \(CountText.of(accounts.plainPasswords, "account")) as text; "
+          + "keep it secret"
       )
     }
     if let accounts, accounts.failed > 0 {

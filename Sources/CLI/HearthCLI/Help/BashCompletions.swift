@@ -99,7 +99,8 @@ enum BashCompletions {
       let options = CompletionVerbs.options(of: command).map { "--\($0.name)" }.joined(separator: " ") + letters
       let value = CompletionValue(operandsOf: command)
       let rest = value == .commands ? "_hearth_words --" : action(value)
-      return "    \(names))\n      if [[ $cur == -* ]]; then _hearth_words \(Shell.quoted(options)); else \(rest); fi ;;"
+      return
+        "    \(names))\n      if [[ $cur == -* ]]; then _hearth_words \(Shell.quoted(options)); else \(rest); fi ;;"
     }.joined(separator: "\n")
   }
 

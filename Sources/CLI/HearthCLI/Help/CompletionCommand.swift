@@ -104,7 +104,9 @@ enum CompletionVerbs {
     for command in commands {
       let word = command.name.split(separator: " ").first.map(String.init) ?? ""
       guard words.last?.word != word else { continue }
-      let group = Command.group(word).map { "verbs: \($0.map { $0.name.dropFirst(word.count + 1) }.joined(separator: ", "))" }
+      let group = Command.group(word).map {
+        "verbs: \($0.map { $0.name.dropFirst(word.count + 1) }.joined(separator: ", "))"
+      }
       words.append((word, group ?? command.summary))
       words += command.aliases.map { ($0, command.summary) }
     }

@@ -79,7 +79,8 @@ enum HelpManual {
     var text = head(title(of: command), command.summary)
     text += ".SH SYNOPSIS\n\(escaped(HelpText.usage(of: command)))\n"
     for alias in command.aliases { text += ".br\n\(escaped("hearth \(alias)"))\n" }
-    text += ".SH DESCRIPTION\n\(paragraphs(command.summary + (command.details.isEmpty ? "" : "\n\n" + command.details)))\n"
+    text +=
+      ".SH DESCRIPTION\n\(paragraphs(command.summary + (command.details.isEmpty ? "" : "\n\n" + command.details)))\n"
     if !command.options.isEmpty {
       text += ".SH OPTIONS\n"
       for option in command.options {

@@ -105,7 +105,11 @@ struct TextTable {
       if hasHead { text += "\n" }
       hasHead = true
       if nameTitle != nil {
-        text += terminal.bold(TextWidth.cut(TableCell(plain: row.name, columnsMax: Self.nameColumnsMax).text, to: columnsMax ?? Self.nameColumnsMax)) + "\n"
+        text +=
+          terminal.bold(
+            TextWidth.cut(
+              TableCell(plain: row.name, columnsMax: Self.nameColumnsMax).text, to: columnsMax ?? Self.nameColumnsMax))
+          + "\n"
       }
       for column in laidOut where column.path != nil {
         guard let path = column.path, row.fields[path] != nil else { continue }

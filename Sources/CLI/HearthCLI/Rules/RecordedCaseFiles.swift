@@ -52,7 +52,8 @@ struct RecordedCaseFiles {
     }
     let cases = suites.reduce(0) { $0 + $1.count }
     let counts = [
-      CountText.of(cases, "case") + " from " + CountText.of(outcome.testCount, "test"), CountText.of(suites.count, "ruleset"),
+      CountText.of(cases, "case") + " from " + CountText.of(outcome.testCount, "test"),
+      CountText.of(suites.count, "ruleset"),
     ]
     Terminal.error.write(
       "hearth: \(counts.joined(separator: ", ")); run: hearth rules test \(files.joined(separator: " "))\n")

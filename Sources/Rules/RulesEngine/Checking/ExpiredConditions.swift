@@ -1,8 +1,8 @@
 import Basics
 package import DocumentModel
 
-/// Finds comparisons of `request.time` with a date that has passed, such as those of the test rules that consoles offer:
-/// `request.time < timestamp.date(2021, 5, 16)`. Since that date, they deny every request.
+/// Finds comparisons of `request.time` with a date that has passed, such as those of the test rules that consoles
+/// offer: `request.time < timestamp.date(2021, 5, 16)`. Since that date, they deny every request.
 ///
 /// Comparisons below `!` are not reported, because they have become true.
 struct ExpiredConditions {

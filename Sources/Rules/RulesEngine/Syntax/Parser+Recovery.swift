@@ -76,8 +76,8 @@ extension Parser {
     return false
   }
 
-  /// Reports an error in the head of a block, and moves into the body: after its brace, or to the first statement if the
-  /// brace is missing.
+  /// Reports an error in the head of a block, and moves into the body: after its brace, or to the first statement if
+  /// the brace is missing.
   /// - Throws: the error, if the parser stops at the first one or does not find the body.
   mutating func enterBody(after failure: Failure, from start: Int) throws(Failure) {
     guard errors != nil else { throw failure }
