@@ -4,7 +4,7 @@ import TestSupport
 
 @testable import HearthCLI
 
-/// What a person types first, and what the program then says.
+/// The commands that a person types first, and the responses of the program.
 @Suite(.needs(.hearth)) struct FirstCommandsTests {
   @Test func barewordsAndDatesAreValues() throws {
     let server = try HearthProcess(arguments: ["--emulator", "--in-memory", "--quiet"])

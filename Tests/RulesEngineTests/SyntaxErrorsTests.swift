@@ -32,7 +32,7 @@ import Testing
       // Statements.
       (
         rules("match /a/{b} {", "allow get: if a &&;", "allow list: if (b;", "allow write: if true;", "}"),
-        ["3:19 Unexpected ';'.", "4:17 Unexpected ';'."]
+        ["3:19 Unexpected ';'.", "4:18 Unexpected ';'."]
       ),
       // A statement without its end does not hide the next one.
       (
@@ -68,7 +68,7 @@ import Testing
       (
         rules(
           "match /a/{b} {", "allow get: if true; } }", "allow get: if x y; }", "match /c/{d} { allow get: if z w; }"),
-        ["4:1 Unexpected 'allow'.", "4:17 Unexpected 'y'.", "5:32 Unexpected 'w'."]
+        ["4:1 Unexpected 'allow'.", "5:32 Unexpected 'w'."]
       ),
       ("service", ["1:8 Unexpected '<EOF>'."]), ("", ["1:1 Unexpected '<EOF>'."]),
       // Malformed tokens hide errors of the syntax.

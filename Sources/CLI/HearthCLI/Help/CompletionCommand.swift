@@ -41,7 +41,7 @@ enum Shell: String, CaseIterable {
   static func quoted(_ text: String, quote: String = #"'\''"#) -> String { "'\(text.replacing("'", with: quote))'" }
 }
 
-/// What can be typed in one place of a command line.
+/// The values that fit one place of a command line.
 enum CompletionValue: Equatable {
   case files
   case folders

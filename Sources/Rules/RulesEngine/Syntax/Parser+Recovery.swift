@@ -106,7 +106,7 @@ extension Parser {
     throw reported
   }
 
-  /// Returns the position of the statement or block after the one that begins at `start` and has an error at the
+  /// Returns the position of the next statement or block, if the one that begins at `start` has an error at the
   /// current position.
   private func next(after start: Int) -> Int {
     let isFunction = text(tokens[start]) == "function"
