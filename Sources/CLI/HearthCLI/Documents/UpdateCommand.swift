@@ -36,7 +36,7 @@ extension Command {
 
 /// The fields that the operands of `add`, `set` and `update` name: the values, and the mask of an update.
 struct FieldChange {
-  private var map = MapValue()
+  private(set) var map = MapValue()
   private(set) var paths: [FieldPath] = []
 
   /// Reads one JSON object, or words of the form `FIELD=VALUE`.
