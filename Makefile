@@ -14,7 +14,7 @@ export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH := 8
 # make serve PORT=9090 FIXTURE=fixtures/journeys.json RULES=rules/journeys.rules
 PORT := 8080
 PROJECT := demo
-FIXTURE := fixtures/well-meing.json
+FIXTURE := fixtures/shop.json
 RULES :=
 
 # The duration of `make soak`.

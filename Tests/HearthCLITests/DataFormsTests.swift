@@ -233,6 +233,12 @@ import TestSupport
         == "900,000 documents imported, 24,630/s, 45%, 43 s left")
     #expect(ProgressText.line(10, "documents", fraction: 0.5, milliseconds: 100) == "10 documents, 100/s, 50%")
     #expect(ProgressText.line(1000, "documents", fraction: nil, milliseconds: 0) == "1,000 documents, 0/s")
+    #expect(
+      ProgressText.bytes(12 << 20, of: 48 << 20, "copied", milliseconds: 3000)
+        == "12 MiB of 48 MiB copied, 4 MiB/s, 25%, 9 s left")
+    #expect(ProgressText.bytes(2048, of: nil, "copied", milliseconds: 1000) == "2 KiB copied, 2 KiB/s")
+    // A resumed copy estimates the time left by its own speed.
+    #expect(ProgressText.speed(100, fraction: 0.5, milliseconds: 10_000, portion: 0.2) == ", 10/s, 50%, 50 s left")
     #expect(ProgressText.number(-1_234_567) == "-1,234,567")
     #expect([59, 70, 7500].map(ProgressText.duration) == ["59 s", "1 min 10 s", "2 h 5 min"])
   }

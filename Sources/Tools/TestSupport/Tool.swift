@@ -7,6 +7,11 @@ package struct Tool: Sendable {
   package static let setpriv = Tool("setpriv", package: "util-linux")
   package static let script = Tool("script", package: "bsdutils", mayBeMissing: true)
   package static let nghttp = Tool("nghttp", package: "nghttp2-client", mayBeMissing: true)
+  package static let bash = Tool("bash", package: "bash")
+  package static let zsh = Tool("zsh", package: "zsh", mayBeMissing: true)
+  package static let fish = Tool("fish", package: "fish", mayBeMissing: true)
+  package static let man = Tool("man", package: "man-db", mayBeMissing: true)
+  package static let mandoc = Tool("mandoc", package: "mandoc", mayBeMissing: true)
   package static let h2load = Tool("h2load", package: "nghttp2-client", mayBeMissing: true)
 
   /// The result of running a program.

@@ -46,7 +46,10 @@ enum ConfigurationFile {
   static func publicURL() throws -> String? { try read(name)["public-url"]?.values.last }
 
   private static func read(_ path: String, mustExist: Bool = false) throws -> [String: Arguments.Setting] {
-    guard let bytes = try bytes(of: path, mustExist: mustExist) else { return [:] }
+    // An empty file, such as /dev/null, sets no options.
+    guard let bytes = try bytes(of: path, mustExist: mustExist), bytes.contains(where: { $0 > 0x20 }) else {
+      return [:]
+    }
     return try parse(bytes, name: path).mapValues { Arguments.Setting(values: $0, origin: path) }
   }
 

@@ -88,11 +88,12 @@ extension Command {
     try output.finish()
     download?.finish()
     progress.clear()
+    if outcome.count == 0, !isQuiet { remark("no documents in \(try DatabaseChoice.database(arguments))") }
     if outcome.skipped > 0, !isQuiet {
-      let many = outcome.skipped != 1
       Terminal.error.write(
-        "hearth export: \(outcome.skipped) \(many ? "documents" : "document") below those of \(path) "
-          + "\(many ? "are" : "is") not in the CSV file; export each collection, or use --format ndjson\n")
+        "hearth export: \(CountText.of(outcome.skipped, "document")) below those of \(path) "
+          + "\(CountText.noun(outcome.skipped, "is", "are")) not in the CSV file; export each collection, "
+          + "or use --format ndjson\n")
     }
     return 0
   }

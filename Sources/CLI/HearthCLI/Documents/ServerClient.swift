@@ -294,6 +294,12 @@ final class ServerClient {
     try patch(key, fields, query: "")
   }
 
+  /// Creates a document of a collection. The server chooses its ID.
+  /// - Throws: ``CommandFailure`` if the request fails.
+  func add(to collection: ResourcePath, _ fields: EncodedFields) throws -> Found {
+    try write("POST", target(collection), fields)
+  }
+
   /// Changes the fields of a mask in a document that must exist.
   /// - Throws: ``CommandFailure`` if the request fails.
   func update(_ key: DocumentKey, _ fields: EncodedFields, mask: FieldMask) throws -> Found {
@@ -303,11 +309,15 @@ final class ServerClient {
   }
 
   private func patch(_ key: DocumentKey, _ fields: EncodedFields, query: String) throws -> Found {
+    try write("PATCH", target(key.path) + query, fields)
+  }
+
+  private func write(_ method: String, _ target: String, _ fields: EncodedFields) throws -> Found {
     var json = JSONWriter(.compact)
     json.beginObject()
     try append(fields, to: &json)
     json.endObject()
-    let body = try call("PATCH", target(key.path) + query, json.bytes) ?? []
+    let body = try call(method, target, json.bytes) ?? []
     return try JSONText.read(body) { root in try found(root) }
   }
 

@@ -31,7 +31,7 @@ struct OtherPartsImport {
     for part in accounts {
       summary.add(
         try part.send(to: AccountsClient(admin)) { done, count in
-          progress.show(Progress.share(done, of: count, "accounts imported"))
+          progress.show(done, "accounts imported", fraction: count > 0 ? Double(done) / Double(count) : nil)
         })
       progress.clear()
     }
@@ -51,13 +51,5 @@ struct OtherPartsImport {
     let rest = parts.subtracting(.documents).text
     failure.message += "\nthe documents are imported; to import the rest, run the same command with --only \(rest)"
     return failure
-  }
-}
-
-extension Progress {
-  /// Returns a text such as `45% · 450000 of 1000000 documents imported`.
-  static func share(_ count: Int, of total: Int, _ what: String) -> String {
-    let percent = total > 0 ? min(100, count * 100 / total) : 100
-    return "\(percent)% · \(count) of \(total) \(what)"
   }
 }

@@ -37,7 +37,8 @@ extension Command {
       .repeated("rules", "FILE", "security rules; DATABASE=FILE for the rules of one database (default: none)"),
       .value(
         "compat", "emulator",
-        "with --emulator: allow queries as Firebase's does, which can return forbidden documents"),
+        "with --emulator: allow queries as Firebase's does, which can return forbidden documents"
+      ).with(choices: ["emulator"]),
       .value("storage-rules", "FILE", "storage rules; without them, only administrators can access files"),
       .repeated(
         "indexes", "FILE", "an index file; DATABASE=FILE for a named database (default: the indexes of the database)"),
@@ -62,8 +63,10 @@ extension Command {
         "trust-issuer", "ISSUER",
         "accept tokens of ISSUER (or ISSUER,AUDIENCE); ISSUER=FILE reads its keys from a file"),
       .value("metrics-address", "HOST:PORT", "serve /metrics, /healthz and /readyz there, without credentials"),
-      .value("log", "FORMAT", "the format of the log on standard error: plain, text or json (default: plain)"),
-      .value("log-level", "LEVEL", "the lowest level to log: error, warn, info or debug (default: info)"),
+      .value("log", "FORMAT", "the format of the log on standard error: plain, text or json (default: plain)")
+        .with(choices: ["plain", "text", "json"]),
+      .value("log-level", "LEVEL", "the lowest level to log: error, warn, info or debug (default: info)")
+        .with(choices: ["error", "warn", "info", "debug"]),
       .value("log-requests", "N", "log one of every N requests; 1 logs all (default: none)"),
       .value("stop-grace", "SECONDS", "the time that a stop waits for running requests (default: 10)"),
       .flag("quiet", "print only the address, warnings and errors"),
