@@ -30,7 +30,7 @@ PACKAGES := pkg-config liblmdb-dev libuv1-dev libhttp-parser-dev libsimdjson-dev
 RELEASE := .build/release/hearth
 SWIFT_FILES := Sources Tests Package.swift
 
-.PHONY: help serve build test soak fuzz bench conformance known-differences reference dist format lint packages \
+.PHONY: help serve build test soak fuzz bench conformance known-differences reference dist image format lint packages \
   bench-packages
 
 help: ## List these commands
@@ -71,6 +71,12 @@ conformance: packages ## Compare with the emulator, run the tests of client libr
 dist: packages ## Build and test .build/dist: a tarball and a Debian package that do not need Swift
 	swift build -c release --product hearth --static-swift-stdlib --scratch-path .build/static
 	@.ci/dist .build/static/release/hearth
+
+image: packages ## Build and test an OCI image in .build/dist, which podman and docker can load
+	swift build -c release --product hearth --static-swift-stdlib --scratch-path .build/static
+	@.ci/packages libcurl4 ca-certificates
+	@.ci/unpacked .build/peers umoci runc || echo "Skipped: umoci and runc cannot be downloaded."
+	@.ci/image .build/static/release/hearth
 
 known-differences: packages ## Regenerate docs/reference/known-differences.md, without a new comparison
 	swift build --build-tests
