@@ -141,7 +141,7 @@ struct ProxyTests {
 
   @Test(.needs(.tool(.caddy))) func caddyForwardsTheAddressOfTheClient() throws { try forwardsTheAddress(.caddy) }
 
-  /// The log names the address from which the client connects, and not the one that it claims.
+  /// The log names the address from which the client connects. It ignores the header that the client sends.
   private func forwardsTheAddress(_ tool: Tool) throws {
     let session = try Session(tool)
     let signUp = try Tool.curl.run([

@@ -18,7 +18,7 @@ public protocol ValueConvertible: FieldValueConvertible {
   var documentValue: Value { get }
 }
 
-/// A ``ValueConvertible`` or a ``FieldValue``: what a dictionary of a write can assign to a field.
+/// A ``ValueConvertible`` or a ``FieldValue``. The dictionary of a write can assign it to a field.
 public protocol FieldValueConvertible: Sendable {
   /// The change of the field.
   var fieldValue: FieldValue { get }
