@@ -36,8 +36,8 @@ func path(_ name: String, in group: String?) -> String {
 
 let package = Package(
   name: "hearth",
-  // For HearthClient; the server runs on Linux.
-  platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
+  // For HearthClient, which needs `URLSession.data(for:)`; the server runs on Linux.
+  platforms: [.macOS(.v12), .iOS(.v15), .tvOS(.v15), .watchOS(.v8), .visionOS(.v1)],
   products: [
     .executable(name: "hearth", targets: ["hearth"]),
     .library(name: "HearthServer", targets: ["HearthServer"]),

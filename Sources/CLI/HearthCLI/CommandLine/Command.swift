@@ -85,7 +85,7 @@ struct Command: Sendable {
   static var all: [Command] {
     [
       .serve, .exec, .get, .query, .watch, .add, .set, .update, .delete, .import, .export, .backup, .check, .checkFile,
-      .checkFiles, .doctor, .indexes, .stats, .listeners, .accountsList, .accountsCreate, .accountsDelete,
+      .checkFiles, .doctor, .health, .indexes, .stats, .listeners, .accountsList, .accountsCreate, .accountsDelete,
       .accountsSetClaims, .accountsDisable, .accountsEnable, .accountsExport, .accountsImport, .keysCreate,
       .keysList, .keysRevoke, .keysRotate, .token, .rulesCheck, .rulesTest, .rulesExplain, .filesList,
       .filesCopy, .filesRemove, .completion,
