@@ -61,6 +61,7 @@ let package = Package(
     debian("CXXHash", pkgConfig: "libxxhash", "libxxhash-dev"),
     .systemLibrary(name: "CEpoll", path: path("CEpoll", in: "C")),
     .systemLibrary(name: "CTimex", path: path("CTimex", in: "C")),
+    .systemLibrary(name: "CBeneath", path: path("CBeneath", in: "C")),
     .target(
       name: "CSimdjson",
       path: path("CSimdjson", in: "C"),
@@ -121,6 +122,8 @@ let package = Package(
     library("IdentityService", in: "Services", ["Accounts", "WireFormat", "DocumentModel", "Basics"]),
     library("Files", in: "Services", ["KeyValue", "WireFormat", "DocumentModel", "Digests", "Basics"]),
     library(
+      "Hosting", in: "Services", ["WireFormat", "Compression", "Digests", "Basics", "CBeneath", "CRE2"]),
+    library(
       "FileService", in: "Services",
       ["Files", "DatabaseService", "Callers", "RulesEngine", "WireFormat", "DocumentModel"]),
 
@@ -149,16 +152,20 @@ let package = Package(
       "OperationsAPI", in: "API",
       ["GatewayCore", "Transport", "Accounts", "DatabaseService", "WireFormat", "DocumentModel", "Basics"]),
     library(
+      "HostingAPI", in: "API",
+      ["GatewayCore", "Transport", "Hosting", "DatabaseService", "WireFormat", "Basics"]),
+    library(
       "Gateway", in: "API",
       [
-        "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "GatewayCore", "Transport", "IdentityService",
-        "Accounts", "FileService", "DatabaseService", "Callers", "DocumentModel",
+        "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "HostingAPI", "GatewayCore", "Transport",
+        "IdentityService", "Accounts", "FileService", "Hosting", "DatabaseService", "Callers", "DocumentModel",
       ]),
     library(
       "HearthServer", in: "Server",
       [
         "Gateway", "GatewayCore", "OperationsAPI", "Transport", "IdentityService", "Accounts", "FileService", "Files",
-        "DatabaseService", "Callers", "RulesTesting", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue",
+        "Hosting", "DatabaseService", "Callers", "RulesTesting", "RulesEngine", "DocumentStore", "LMDBEngine",
+        "KeyValue",
         "FixtureTree",
         "WireFormat", "DocumentModel", "Basics",
       ]),
@@ -169,7 +176,7 @@ let package = Package(
     library(
       "HearthCLI", in: "CLI",
       [
-        "CTimex", "HearthServer", "Accounts", "Files", "Transport", "WebClient", "DatabaseService",
+        "CTimex", "HearthServer", "Accounts", "Files", "Hosting", "Transport", "WebClient", "DatabaseService",
         "DocumentStore", "LMDBEngine", "Digests", "Compression",
         "KeyValue",
         "RulesTesting",
@@ -188,8 +195,8 @@ let package = Package(
     program(
       "Fuzzers", in: "Tools",
       [
-        "DocumentStore", "Archives", "FirebaseExport", "FixtureTree", "RulesEngine", "Transport", "WireFormat",
-        "DocumentModel",
+        "DocumentStore", "Archives", "FirebaseExport", "FixtureTree", "Hosting", "RulesEngine", "Transport",
+        "WireFormat", "DocumentModel",
       ]),
 
     // Tests mirror Sources.
@@ -241,6 +248,7 @@ let package = Package(
         "FileService", "Files", "DatabaseService", "Callers", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue",
         "WireFormat", "DocumentModel", "TestSupport",
       ]),
+    tests("HostingTests", ["Hosting", "WireFormat", "TestSupport"]),
     tests("FilesTests", ["Files", "Basics", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "RulesEngineTests", ["RulesEngine", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "TestSupport"]),
@@ -252,7 +260,7 @@ let package = Package(
       "GatewayTests",
       [
         "HearthServer", "Gateway", "GatewayCore", "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI",
-        "Accounts", "FileService", "Files", "Transport", "DatabaseService", "Callers", "Watch",
+        "HostingAPI", "Hosting", "Accounts", "FileService", "Files", "Transport", "DatabaseService", "Callers", "Watch",
         "RulesTesting", "RulesEngine", "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "Basics",
         "TestSupport",
       ]),

@@ -33,6 +33,10 @@ package enum WorkerLimits {
   package static let uploadsThreadsMax = 64
   /// The threads that read content for downloads if it is not in memory. Each download has one job at a time.
   package static let fileReadsThreadsMax = 32
+  /// Unfinished look-ups of files of web apps. Another request that needs one gets status 503.
+  package static let hostingUnfinishedMax = 1024
+  /// The threads that look for files of web apps, and read and compress them.
+  package static let hostingThreadsMax = 8
   /// Unfinished early syncs of uploads. An upload skips another one, so its last sync takes longer.
   package static let fileSyncsUnfinishedMax = 32
   /// The threads for early syncs of uploads.

@@ -103,7 +103,7 @@ import TestSupport
       arguments: ["-c", "cd '\(directory.path)' && exec '\(binary)' serve --emulator --port 0 --storage-port 0"])
     defer { process.stop() }
     _ = try process.waitForLine(prefix: "hearth: listening on http://127.0.0.1:", timeoutSeconds: 30)
-    #expect(process.output.contains("firebase.json configures services that hearth does not have: hosting"))
+    #expect(process.output.contains("hosting.public names x, which does not exist, so the web app is not served"))
     #expect(process.output.contains(/further ports: \d+ \(storage\)\n/), "\(process.output)")
   }
 

@@ -34,6 +34,7 @@ public final class Server: Sendable {
   private let rules: RulesFiles
   private let issuers: IssuerFiles
   private let onlineIssuers: OnlineIssuers
+  private let hosting: HostingSetup
   package let files: LazyFileStore
   private let gateway: HTTPGateway
   /// The routes for clients, in the order in which they are tried.
@@ -107,12 +108,14 @@ public final class Server: Sendable {
       droppedLogLines: { log?.droppedLines ?? 0 }, staleRulesFiles: { [rules] in rules.staleCount },
       hub: hub)
     addresses = ServerAddresses(publicURL: configuration.publicURL)
+    hosting = try HostingSetup(configuration)
     gateway = HTTPGateway(
       service, accounts: accounts, identity: identity,
       files: StorageService(
         store: files, rules: fileRules, documents: service, project: configuration.project,
         isCurrentKey: { [accounts] in accounts.serviceKeys.key($0) != nil }),
-      usesTLS: configuration.tls != nil, hostName: configuration.host, addresses: addresses, operations: operations)
+      usesTLS: configuration.tls != nil, hostName: configuration.host, addresses: addresses, sites: hosting.sites,
+      sdk: hosting.sdk, operations: operations)
     // The operator decides which clients reach this address.
     let listener = gateway.operations
     do {
@@ -242,12 +245,13 @@ public final class Server: Sendable {
     do { try http.reloadCertificate() } catch { throw Self.error(error) }
   }
 
-  /// Reloads the rules, the TLS certificate and its key, and the keys of trusted issuers. If a file is not valid,
+  /// Reloads the rules, the TLS certificate and its key, the keys of trusted issuers, and the rules of web apps. If a file is not valid,
   /// its previous content stays in force, and the error is logged.
   public func reload() {
     reloadRules()
     issuers.reload()
     onlineIssuers.reload()
+    hosting.reload()
     guard configuration.tls != nil else { return }
     do {
       try reloadCertificate()

@@ -6,6 +6,10 @@ import WireFormat
 ///
 ///     {"port": 9090, "emulator": true, "data": "./data", "import": ["fixtures/a.json", "fixtures/b.json"]}
 ///
+/// A repeated option whose values have the form `KEY=VALUE` can also be an object:
+///
+///     {"hosting": {"shop.example.com": "shop/dist", "admin.example.com": "firebase.json#admin"}}
+///
 /// `hearth serve` reads options that are not in this file from `firebase.json`; see ``FirebaseFile``. Verbs that call a
 /// server also read `project` and `database` from `hearth.json`, so that they use the same database.
 enum ConfigurationFile {
@@ -110,6 +114,13 @@ enum ConfigurationFile {
       while let element = elements.next() {
         guard case .string(let text) = element.kind else { throw form(option, name) }
         texts.append(String(decoding: text, as: UTF8.self))
+      }
+      return texts.isEmpty ? nil : texts
+    case .object(var members) where option.isRepeated:
+      var texts: [String] = []
+      while let (key, member) = members.next() {
+        guard case .string(let text) = member.kind else { throw form(option, name) }
+        texts.append("\(key.text)=\(String(decoding: text, as: UTF8.self))")
       }
       return texts.isEmpty ? nil : texts
     default: throw form(option, name)

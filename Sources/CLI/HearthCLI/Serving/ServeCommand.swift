@@ -46,6 +46,10 @@ extension Command {
         "record-cases", "FILE", "with --emulator: write the requests and their decisions as a rules test at the end"
       )
       .onCommandLineOnly,
+      .repeated(
+        "hosting", "PATH",
+        "serve the web app in this folder, or of this firebase.json; HOST=PATH for one host, FILE#TARGET for one entry"),
+      .value("web-sdk", "DIR", "serve /__/firebase/VERSION/ from DIR/VERSION (default: redirect to Google)"),
       .flag("require-indexes", "refuse queries that Firestore would refuse because an index is missing"),
       .flag("no-anonymous", "disable anonymous sign-in"),
       .flag("no-password-sign-in", "disable sign-in with a password"),
@@ -85,13 +89,13 @@ extension Command {
       project of the data directory.
 
       SIGTERM and SIGINT stop the server: it finishes running requests first, for at most --stop-grace seconds. SIGHUP
-      makes it reload the rules, the certificate with its key, and the trusted keys. At a terminal, SIGHUP stops the
+      makes it reload the rules, the certificate with its key, the trusted keys, and the rules of web apps. At a terminal, SIGHUP stops the
       server if there is nothing to reload. The server also reloads rules when their file changes. If rules do not
       compile at the start, the server exits with code 65. If they do not compile later, it keeps the previous rules.
 
       hearth.json in the working directory can set the same options under the same names. The command line overrides
-      it. Options that neither sets are read from firebase.json: rules and indexes, and with --emulator the host and
-      the ports.
+      it. Options that neither sets are read from firebase.json: rules, indexes and hosting, and with --emulator the
+      host and the ports.
 
       One port serves everything. Apps for Firebase's Emulator Suite often contain the ports of its services, so
       --emulator also listens on 9099 (accounts), 9199 (files) and 4400 (the hub), or on the ports that firebase.json
@@ -233,7 +237,7 @@ extension Command {
   ) {
     let isReloadable =
       configuration.tls != nil || !configuration.rules.isEmpty || configuration.storageRules != nil
-      || !configuration.trustedIssuers.isEmpty || !configuration.onlineIssuers.isEmpty
+      || !configuration.trustedIssuers.isEmpty || !configuration.onlineIssuers.isEmpty || !configuration.hosting.isEmpty
     let endsOnHangUp = !isReloadable && !supervisor.isPresent && hasTerminal
     while true {
       let isAlive = { server.isResponsive(withinMilliseconds: 2000) }
@@ -312,6 +316,8 @@ extension Command {
       configuration.fetchDocument = { try DocumentFetch.get($0, authoritiesFile: authorities) }
     }
     configuration.storageRules = arguments.value("storage-rules")
+    configuration.hosting = try HostingOptions.sites(arguments)
+    configuration.webSDK = arguments.value("web-sdk")
     configuration.log = try log(arguments)
     configuration.requestLogInterval = try arguments.integer("log-requests", in: 1...1_000_000_000)
     configuration.metricsAddress = try metricsAddress(arguments)
