@@ -176,7 +176,8 @@ let package = Package(
     library(
       "HearthCLI", in: "CLI",
       [
-        "CTimex", "HearthServer", "Accounts", "Files", "Hosting", "Transport", "WebClient", "DatabaseService",
+        "CTimex", "HearthServer", "IdentityService", "Accounts", "Files", "Hosting", "Transport", "WebClient",
+        "DatabaseService",
         "DocumentStore", "LMDBEngine", "Digests", "Compression",
         "KeyValue",
         "RulesTesting",
@@ -260,14 +261,16 @@ let package = Package(
       "GatewayTests",
       [
         "HearthServer", "Gateway", "GatewayCore", "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI",
-        "HostingAPI", "Hosting", "Accounts", "FileService", "Files", "Transport", "DatabaseService", "Callers", "Watch",
+        "HostingAPI", "Hosting", "IdentityService", "Accounts", "FileService", "Files", "Transport", "DatabaseService",
+        "Callers", "Watch",
         "RulesTesting", "RulesEngine", "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "Basics",
         "TestSupport",
       ]),
     tests(
       "HearthCLITests",
       [
-        "HearthCLI", "HearthServer", "FirebaseExport", "FixtureTree", "LMDBEngine", "KeyValue", "DocumentModel",
+        "HearthCLI", "HearthServer", "IdentityService", "FirebaseExport", "FixtureTree", "LMDBEngine", "KeyValue",
+        "DocumentModel",
         "TestSupport",
       ]),
     tests(

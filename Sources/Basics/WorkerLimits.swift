@@ -15,6 +15,11 @@ package enum WorkerLimits {
   /// Unfinished requests that are too large for an event loop to decode. Another one is decoded by the event loop of its
   /// client, which holds that client back. Each one waits as a copy of its body.
   package static let decodersUnfinishedMax = 8
+  /// Unfinished requests that wait for another identity provider. Another one gets TOO_MANY_ATTEMPTS_TRY_LATER, or an
+  /// error page.
+  package static let providersUnfinishedMax = 64
+  /// The threads for requests that wait for another identity provider.
+  package static let providersThreadsMax = 4
   /// Mails that are not sent yet. A request that sends another one gets QUOTA_EXCEEDED.
   package static let mailsUnfinishedMax = 256
   /// Unfinished requests for metrics or readiness: of administrators, and again as many of other callers. Another one

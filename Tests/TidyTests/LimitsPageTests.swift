@@ -29,6 +29,7 @@ import Testing
     ("Tokens", "Sources/Services/Accounts/Tokens/TokenMinter.swift"),
     ("Fetched keys of issuers", "Sources/Server/HearthServer/OnlineIssuers.swift"),
     ("Codes for telephones", "Sources/Services/IdentityService/PhoneCodes.swift"),
+    ("Sign-in at other providers", "Sources/Services/IdentityService/OpenID/ProviderLimits.swift"),
     ("Batches of accounts", "Sources/Services/IdentityService/BatchCreate.swift"),
     ("Keys of programs", "Sources/Services/Accounts/Tokens/ServiceKeys.swift"),
     ("Buckets", "Sources/Services/Files/Objects/Bucket.swift"),
@@ -66,8 +67,8 @@ import Testing
     #expect(Repository.text(of: path) == text, "\(path) is stale; `make reference` rewrites it")
   }
 
-  /// The parts of the memory that all clients together can fill, whatever they send. The mark for the process is 512 MiB;
-  /// the rest is for the allocator, for the pages of a group of commits, and for the server itself.
+  /// The parts of the memory that all clients together can fill, whatever they send. The mark for the process is 512
+  /// MiB; the rest is for the allocator, for the pages of a group of commits, and for the server itself.
   @Test func partsOfTheMemoryTogetherStayBelowTheMark() throws {
     let parts = [
       ("bufferedBytesMax", Self.configurationPath), ("unsentBytesMax", Self.configurationPath),

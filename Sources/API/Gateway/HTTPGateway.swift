@@ -52,6 +52,7 @@ package struct HTTPGateway: Sendable {
     var endpoints = Self.documents(service, authenticator, channels, files)
     endpoints += KeysHandler(accounts, authenticator, addresses: addresses).endpoints
     endpoints += IdentityHandler(identity, authenticator).endpoints
+    endpoints += SignInPages(identity, authenticator, usesTLS: usesTLS).endpoints
     endpoints += OperationsHandler(operations, metrics: metrics, service, authenticator).endpoints + root.endpoints
     endpoints += FirebaseScripts(project: accounts.project.id, sdk: sdk, authenticator).endpoints
     endpoints += HubHandler(operations.hub, authenticator).endpoints

@@ -2,6 +2,7 @@ package import Basics
 package import DatabaseService
 package import DocumentModel
 package import DocumentStore
+package import IdentityService
 
 /// The configuration of a server. Every flag of `hearth serve` is a property here.
 public struct HearthConfiguration: Sendable {
@@ -163,8 +164,8 @@ public struct HearthConfiguration: Sendable {
   public var port = 8080
   /// Further ports to listen on, in emulator mode only. One port is enough for clients that know it.
   public var emulatorPorts: [EmulatorPort] = []
-  /// The URL at which clients on other machines reach the server, such as `https://db.example.com`. New keys of programs
-  /// contain it.
+  /// The URL at which clients on other machines reach the server, such as `https://db.example.com`. New keys of
+  /// programs contain it.
   public var publicURL: String?
   /// The certificate files for TLS. If `nil`, the server uses plain HTTP.
   public var tls: TLSFiles?
@@ -185,6 +186,8 @@ public struct HearthConfiguration: Sendable {
   public var onlineIssuers: [OnlineIssuer] = []
   /// Fetches the document at a URL, for ``onlineIssuers``. It may block. The server itself has no HTTP client.
   public var fetchDocument: (@Sendable (_ url: String) throws -> FetchedDocument)?
+  /// Sends requests to the providers of ``AccountsConfiguration/signInProviders``. It may block.
+  package var providerFetch: ProviderFetch?
   /// Lets an emulator listen beyond loopback. Every client that can reach it then has admin access.
   public var allowsRemoteEmulator = false
   /// The names of databases of the enterprise edition, which has larger documents, BSON types and other query

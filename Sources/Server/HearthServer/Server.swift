@@ -97,7 +97,8 @@ public final class Server: Sendable {
     transport.errorBody = { status, message in ErrorJSON.body(httpStatus: status, message: message) }
     accounts = try Self.openAccounts(configuration, directory)
     accounts.endStreams(of: service)
-    let identity = try configuration.accounts.service(accounts)
+    let identity = try configuration.accounts.service(
+      accounts, publicURL: configuration.publicURL, fetch: configuration.providerFetch)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
     onlineIssuers = try OnlineIssuers(configuration, accounts.trustedIssuers)
     readiness = Readiness(

@@ -1,3 +1,5 @@
+import Accounts
+import DocumentModel
 import Glibc
 import WireFormat
 
@@ -107,6 +109,9 @@ enum ConfigurationFile {
     switch value.kind {
     case .null: return nil
     case .boolean(let flag) where option.value == nil: return flag ? [""] : nil
+    // Only the providers of sign-in are an object. They stay JSON until the server reads them.
+    case .object(let members) where option.name == "providers":
+      return [String(decoding: MapValue(claims: members).json, as: UTF8.self)]
     case .string(let text) where option.value != nil: return [String(decoding: text, as: UTF8.self)]
     case .integer(let number) where option.value != nil: return [String(number)]
     case .array(var elements) where option.isRepeated:

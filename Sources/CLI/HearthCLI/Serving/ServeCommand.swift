@@ -59,10 +59,14 @@ extension Command {
       .value("action-url", "URL", "the page of the app that the links in mails open"),
       .repeated(
         "authorized-domain", "DOMAIN",
-        "let links in mails continue to this domain, its subdomains, and that of --action-url"),
+        "let pages of this domain and its subdomains sign users in, and links in mails continue to them"),
       .repeated(
         "identity-provider", "SPEC",
         "accept sign-in with google.com=CLIENT,KEYS_FILE, apple.com=… or oidc.NAME=…,ISSUER"),
+      .value(
+        "providers", "FILE",
+        "open the sign-in pages of the providers in this JSON file; hearth.json can contain the object itself"),
+      .value("public-url", "URL", "the URL at which clients on other machines reach the server"),
       .repeated(
         "trust-issuer", "ISSUER",
         "accept tokens of ISSUER (or ISSUER,AUDIENCE); ISSUER=FILE reads its keys from a file"),
@@ -315,6 +319,7 @@ extension Command {
       let authorities = DatabaseChoice.environment("HEARTH_CACERT")
       configuration.fetchDocument = { try DocumentFetch.get($0, authoritiesFile: authorities) }
     }
+    try SignInOptions.apply(arguments, to: &configuration)
     configuration.storageRules = arguments.value("storage-rules")
     configuration.hosting = try HostingOptions.sites(arguments)
     configuration.webSDK = arguments.value("web-sdk")
