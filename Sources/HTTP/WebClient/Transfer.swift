@@ -14,6 +14,7 @@ final class Transfer {
 
   private let request: Request
   private let address: String
+  private let url: String
   private let host: String
   private let options: HTTPClient.Options
   private var fields: UnsafeMutablePointer<curl_slist>?
@@ -28,11 +29,13 @@ final class Transfer {
   /// The time of the last byte in either direction, in milliseconds, and the bytes sent until then.
   private var lastByteMilliseconds = 0
   private var sentBytes = 0
+  /// The time when the transfer was created, in milliseconds.
+  private let start = Transfer.milliseconds
 
   init(_ request: Request, of client: HTTPClient, _ easy: UnsafeMutableRawPointer) {
     self.request = request
     self.easy = easy
-    (address, host, options) = (client.address, client.host, client.options)
+    (address, url, host, options) = (client.address, client.url, client.host, client.options)
     errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
     errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
     rewind()
@@ -67,7 +70,8 @@ final class Transfer {
     try set(CURLOPT_SSL_VERIFYHOST, 2)
     if let file = options.authoritiesFile { try set(CURLOPT_CAINFO, text: file) }
     try check(hearth_curl_set_callbacks(easy, Self.callbacks, Unmanaged.passUnretained(self).toOpaque()))
-    try set(CURLOPT_URL, text: address)
+    try set(CURLOPT_URL, text: url)
+    if let socket = options.unixSocket { try set(CURLOPT_UNIX_SOCKET_PATH, text: socket.path) }
     try set(CURLOPT_REQUEST_TARGET, text: request.target)
     if request.method == "HEAD" {
       try set(CURLOPT_NOBODY, 1)
@@ -116,8 +120,17 @@ final class Transfer {
   // MARK: Time
 
   /// Returns the time until the transfer fails if no further byte is sent or received.
-  /// - Throws: ``HTTPClientError/timedOut(address:milliseconds:)`` if that time is over.
-  func millisecondsToStall() throws(HTTPClientError) -> Int {
+  /// - Throws: ``HTTPClientError/timedOut(address:milliseconds:)`` or
+  ///   ``HTTPClientError/tookTooLong(address:milliseconds:)`` if that time is over.
+  func millisecondsLeft() throws(HTTPClientError) -> Int {
+    let toStall = try millisecondsToStall()
+    guard let total = options.totalMilliseconds else { return toStall }
+    let left = start + total - Self.milliseconds
+    guard left > 0 else { throw .tookTooLong(address: address, milliseconds: total) }
+    return min(left, toStall)
+  }
+
+  private func millisecondsToStall() throws(HTTPClientError) -> Int {
     // libcurl limits the time for the connection.
     guard beginnings > 0 else { return options.connectMilliseconds }
     let sent = hearth_curl_get(easy, CURLINFO_SIZE_UPLOAD_T)

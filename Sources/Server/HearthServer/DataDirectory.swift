@@ -8,6 +8,7 @@ import LMDBEngine
 ///
 ///     DIR/FORMAT                                    the layout's number, in text
 ///     DIR/hearth.lock                               the process that uses the directory
+///     DIR/run/admin.sock                            the socket of the running server for the command line
 ///     DIR/databases/{project}/{database}/data.mdb   one LMDB environment per database, data.mdb-lock beside it
 ///     DIR/accounts/{project}/data.mdb               the users of a project, and the keys of their tokens
 ///     DIR/files/…                                   the stored files, see ``FilesSetup``
@@ -92,6 +93,19 @@ package final class DataDirectory: Sendable {
     return file
   }
 
+  /// Returns the projects of a data directory, sorted: those with databases or, if no project has one, those with
+  /// accounts.
+  package static func projects(in path: String) -> [String] {
+    let databases = Set(((try? databases(in: path)) ?? []).map(\.project)).sorted()
+    return databases.isEmpty ? accountsProjects(in: path) : databases
+  }
+
+  /// Returns the project of a data directory that has exactly one.
+  package static func onlyProject(in path: String) -> String? {
+    let projects = projects(in: path)
+    return projects.count == 1 ? projects[0] : nil
+  }
+
   /// Returns the databases of a data directory, sorted by name.
   /// - Throws: ``StorageError`` if the path is not a data directory or has a newer format.
   package static func databases(in path: String) throws(StorageError) -> [DatabaseID] {
@@ -129,8 +143,8 @@ package final class DataDirectory: Sendable {
     defer { close(descriptor) }
     var bytes = [UInt8](repeating: 0, count: 32)
     let count = read(descriptor, &bytes, bytes.count)
-    let text = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
-    guard let number = Int(text.prefix { $0 != "\n" }), number >= 1, number <= format else {
+    let text = String(decoding: bytes.prefix(max(0, count)).prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+    guard let number = Int(text), number >= 1, number <= format else {
       throw .unsupportedFormat(path: path, found: text.isEmpty ? "none" : text, supported: "1")
     }
     return number

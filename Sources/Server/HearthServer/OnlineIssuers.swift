@@ -15,12 +15,12 @@ public struct FetchedDocument: Sendable {
   }
 }
 
-/// The published keys of trusted issuers that have no key file. A thread of their own fetches them, first when the
-/// server starts, and again when they become invalid.
+/// The published keys of trusted issuers that have no key file. Each issuer has a queue that fetches its keys, first
+/// when the server starts, and again when they become invalid. So an issuer that responds slowly delays no other.
 ///
 /// If a fetch fails, the previous keys stay in use, a warning is logged, and the fetch is repeated after a pause that
 /// grows. Until the first fetch succeeds, the server rejects the tokens of the issuer.
-final class OnlineIssuers: Sendable {
+package final class OnlineIssuers: Sendable {
   /// The shortest and the longest time between two successful fetches, in seconds.
   static let periodSeconds = 300...86_400
   /// The time between two fetches if the issuer does not name one, in seconds.
@@ -41,7 +41,8 @@ final class OnlineIssuers: Sendable {
   private let fetch: (@Sendable (String) throws -> FetchedDocument)?
   private let states: Mutex<[State]>
   private let isStopped = Atomic(false)
-  private let queue = DispatchQueue(label: "hearth issuers", qos: .utility)
+  /// One queue for each issuer.
+  private let queues: [DispatchQueue]
 
   /// Prepares the fetches.
   /// - Throws: ``HearthError/configuration(_:)`` if this program has no HTTP client.
@@ -49,6 +50,7 @@ final class OnlineIssuers: Sendable {
     self.configuration = configuration
     self.issuers = issuers
     states = Mutex(configuration.onlineIssuers.map { _ in State() })
+    queues = configuration.onlineIssuers.map { DispatchQueue(label: "hearth issuer \($0.issuer)", qos: .utility) }
     guard configuration.onlineIssuers.isEmpty || configuration.fetchDocument != nil else {
       throw .configuration("a trusted issuer without a key file needs a function that fetches documents")
     }
@@ -68,7 +70,7 @@ final class OnlineIssuers: Sendable {
       states[index].schedule += 1
       return states[index].schedule
     }
-    queue.asyncAfter(deadline: .now() + .seconds(seconds)) { [weak self] in
+    queues[index].asyncAfter(deadline: .now() + .seconds(seconds)) { [weak self] in
       guard let self, !isStopped.load(ordering: .sequentiallyConsistent),
         states.withLock({ $0[index].schedule }) == number
       else { return }
@@ -79,7 +81,8 @@ final class OnlineIssuers: Sendable {
   private func update(_ index: Int) {
     let issuer = configuration.onlineIssuers[index]
     do {
-      let document = try keys(of: issuer)
+      guard let fetch else { throw TokenError.unknownKey }
+      let document = try Self.keys(of: issuer, fetch)
       if states.withLock({ $0[index].keys }) != document.bytes {
         try issuers.trust(TrustedIssuer(issuer: issuer.issuer, audience: issuer.audience), keys: document.bytes)
         configuration.log(.info, "issuer.keys", "received the keys of \(issuer.issuer)")
@@ -100,10 +103,23 @@ final class OnlineIssuers: Sendable {
     }
   }
 
+  /// Fetches the keys of an issuer once, as the server would.
+  /// - Throws: ``HearthError/configuration(_:)`` with the reason if they cannot be fetched or used.
+  package static func check(
+    _ issuer: HearthConfiguration.OnlineIssuer, _ fetch: (String) throws -> FetchedDocument
+  ) throws(HearthError) {
+    do {
+      let document = try keys(of: issuer, fetch)
+      try TrustedIssuers().trust(
+        TrustedIssuer(issuer: issuer.issuer, audience: issuer.audience), keys: document.bytes)
+    } catch { throw .configuration("\(error)") }
+  }
+
   /// Fetches the keys of an issuer: from its own URL, or from the one that its discovery document names (OpenID Connect
   /// Discovery 1.0, section 4).
-  private func keys(of issuer: HearthConfiguration.OnlineIssuer) throws -> FetchedDocument {
-    guard let fetch else { throw TokenError.unknownKey }
+  private static func keys(
+    of issuer: HearthConfiguration.OnlineIssuer, _ fetch: (String) throws -> FetchedDocument
+  ) throws -> FetchedDocument {
     if let url = issuer.keysURL { return try fetch(url) }
     let discovery = try fetch("\(issuer.issuer)/.well-known/openid-configuration")
     guard let map = MapValue(json: discovery.bytes), let url = map.text("jwks_uri"), url.hasPrefix("https://"),

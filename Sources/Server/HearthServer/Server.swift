@@ -34,6 +34,7 @@ public final class Server: Sendable {
   private let rules: RulesFiles
   private let issuers: IssuerFiles
   private let onlineIssuers: OnlineIssuers
+  private let hosting: HostingSetup
   package let files: LazyFileStore
   private let gateway: HTTPGateway
   /// The routes for clients, in the order in which they are tried.
@@ -45,6 +46,10 @@ public final class Server: Sendable {
   private let emulatorPorts: EmulatorPorts
   private let hub = EmulatorHub()
   private let isStopped = Atomic(false)
+  /// The URLs for the keys of programs.
+  private let addresses: ServerAddresses
+  /// The socket for the command line, while the server runs. Only a server with a data directory has one.
+  private let adminSocket = Mutex<AdminSocket?>(nil)
 
   /// The version of Hearth.
   public static let version = "0.1.0"
@@ -103,11 +108,15 @@ public final class Server: Sendable {
       counters: counters, version: Self.version, unready: { [readiness] in readiness.unready() },
       droppedLogLines: { log?.droppedLines ?? 0 }, staleRulesFiles: { [rules] in rules.staleCount },
       hub: hub)
+    addresses = ServerAddresses(publicURL: configuration.publicURL)
+    hosting = try HostingSetup(configuration)
     gateway = HTTPGateway(
       service, accounts: accounts, identity: identity,
       files: StorageService(
-        store: files, rules: fileRules, documents: service, project: configuration.project),
-      usesTLS: configuration.tls != nil, hostName: configuration.host, operations: operations)
+        store: files, rules: fileRules, documents: service, project: configuration.project,
+        isCurrentKey: { [accounts] in accounts.serviceKeys.key($0) != nil }),
+      usesTLS: configuration.tls != nil, hostName: configuration.host, addresses: addresses, sites: hosting.sites,
+      sdk: hosting.sdk, operations: operations)
     // The operator decides which clients reach this address.
     let listener = gateway.operations
     do {
@@ -173,12 +182,13 @@ public final class Server: Sendable {
         let url = Self.url("http", own)
         configuration.log(.info, "operations.listening", "metrics at \(url)/metrics", [("url", .text(url))])
       }
-      address = try http.start()
+      address = try listen()
     } catch { throw emulatorPorts.failure(error) ?? Self.error(error) }
     if configuration.mode == .emulator {
       emulatorPorts.announce(main: address, http.furtherPorts, in: hub, configuration)
     }
     let url = Self.url(configuration.tls == nil ? "http" : "https", address)
+    addresses.listeningURL = url
     do { try directory?.announce(url: url) } catch { throw .storage(error.description) }
     readiness.phase = .serving
     scheduleMaintenance()
@@ -188,18 +198,61 @@ public final class Server: Sendable {
     return url
   }
 
+  /// Listens without TLS on a free port of the loopback address while `body` runs, which receives the URL. Requests have
+  /// the same rights there as on the server's own address. Start the server first.
+  /// - Throws: ``HearthError/listening(_:)`` if no port can be opened, or the error of `body`.
+  package func withPlainAddress(_ body: (String) throws -> Void) throws {
+    var transport = TransportConfiguration()
+    (transport.host, transport.port, transport.loops) = ("127.0.0.1", 0, 1)
+    transport.targetBytesMax = 48 << 10
+    transport.bodyBytesMax = HTTPGateway.bodyBytesMax
+    let server: HTTPServer
+    let address: (host: String, port: Int)
+    do {
+      server = try HTTPServer(configuration: transport, handler: gateway.requests)
+      address = try server.start()
+    } catch { throw Self.error(error) }
+    defer { server.stop(graceSeconds: 1) }
+    try body(Self.url("http", address))
+  }
+
+  /// Starts the loops with the admin socket, if the data directory can have one. The server works without it.
+  private func listen() throws(TransportError) -> (host: String, port: Int) {
+    var admin: AdminSocket?
+    do throws(HearthError) {
+      admin = try directory.map { (directory) throws(HearthError) in
+        try AdminSocket(in: directory.path)
+      }
+    } catch {
+      configuration.log(
+        .warn, "admin.unavailable", "the command line cannot use this server's admin socket: \(error.description)")
+    }
+    do throws(TransportError) {
+      let address = try http.start(adminSocket: admin?.descriptor)
+      adminSocket.withLock { $0 = admin }
+      return address
+    } catch {
+      if let admin {
+        close(admin.descriptor)
+        admin.remove()
+      }
+      throw error
+    }
+  }
+
   /// Reloads the TLS certificate and its key, for new connections. Does nothing without TLS.
   /// - Throws: ``HearthError/configuration(_:)`` if they are not valid. Then the current certificate stays in use.
   public func reloadCertificate() throws(HearthError) {
     do { try http.reloadCertificate() } catch { throw Self.error(error) }
   }
 
-  /// Reloads the rules, the TLS certificate and its key, and the keys of trusted issuers. If a file is not valid,
+  /// Reloads the rules, the TLS certificate and its key, the keys of trusted issuers, and the rules of web apps. If a file is not valid,
   /// its previous content stays in force, and the error is logged.
   public func reload() {
     reloadRules()
     issuers.reload()
     onlineIssuers.reload()
+    hosting.reload()
     guard configuration.tls != nil else { return }
     do {
       try reloadCertificate()
@@ -225,6 +278,11 @@ public final class Server: Sendable {
     readiness.phase = .stopping
     onlineIssuers.stop()
     http.stop(graceSeconds: configuration.stopGraceSeconds)
+    // The lock of the data directory is still held, so this is not the socket of the next server.
+    adminSocket.withLock { socket in
+      socket?.remove()
+      socket = nil
+    }
     // Last, so operators' tools can see meanwhile that the server is stopping.
     operationsHTTP?.stop(graceSeconds: 1)
     registry.closeAll()

@@ -11,6 +11,17 @@ struct RulesChecks {
   /// Microseconds since 1970.
   let now: Int64
 
+  /// The remedy for rules that have expired.
+  private static let expiryAdvice = "Replace them by rules for the app."
+
+  /// Returns the findings that matter when a server starts. An emulator may have rules that grant everything.
+  func urgent() -> [Finding] {
+    findings().filter { finding in
+      guard finding.level != .ok, finding.advice?.hasPrefix("hearth rules check") != true else { return false }
+      return configuration.mode == .production || finding.advice == Self.expiryAdvice
+    }
+  }
+
   func findings() -> [Finding] {
     var findings: [Finding] = []
     let isEmulator = configuration.mode == .emulator
@@ -34,8 +45,11 @@ struct RulesChecks {
     do {
       ruleset = try Ruleset(compiling: RulesFile.read(file), service: service)
     } catch let error as RulesetError {
-      let count = error.diagnostics.count { $0.severity == .error }
-      let text = "\(file) does not compile: \(count) error\(count == 1 ? "" : "s")"
+      let all = (try? RulesFile.read(file)).map {
+        Ruleset.diagnostics(of: $0, at: Timestamp(uncheckedMicroseconds: now))
+      }
+      let count = (all ?? error.diagnostics).count { $0.severity == .error }
+      let text = "\(file) does not compile: \(CountText.of(count, "error"))"
       return [.problem(topic, text, "hearth rules check \(file)")]
     } catch { return [.problem(topic, CommandFailure(error).message, "Name a readable file.")] }
     let isOfFiles = service == FileRules.service
@@ -61,7 +75,7 @@ struct RulesChecks {
     // The initial rules that consoles offer grant everything until a date.
     if !granted(ruleset, isOfFiles, to: nil, at: 946_684_800_000_000).isEmpty {
       let text = "\(file) grants access until a date that has passed: now every request is denied"
-      return [.warning(topic, text, "Replace them by rules for the app.")]
+      return [.warning(topic, text, Self.expiryAdvice)]
     }
     return remarks(ruleset, file, topic)
   }
@@ -69,7 +83,7 @@ struct RulesChecks {
   private func remarks(_ ruleset: Ruleset, _ file: String, _ topic: String) -> [Finding] {
     let count = ruleset.diagnostics.count
     guard count > 0 else { return [.ok(topic, "\(file) compiles")] }
-    let text = "\(file) compiles, with \(count) remark\(count == 1 ? "" : "s")"
+    let text = "\(file) compiles, with \(CountText.of(count, "remark"))"
     return [.warning(topic, text, "hearth rules check \(file)")]
   }
 

@@ -3,6 +3,7 @@ import DocumentModel
 import DocumentStore
 import Files
 import FixtureTree
+import HearthServer
 import Transport
 import WebClient
 import WireFormat
@@ -19,11 +20,17 @@ final class ServerClient {
     fileprivate var isSecure: Bool
     fileprivate var options: HTTPClient.Options
     fileprivate var credential: Credential
+    /// The option that names the server, for advice.
+    fileprivate var option = "--server"
+    /// The folder of the admin socket, which must stay open while a client connects to the socket.
+    fileprivate var socketFolder: AdminSocketFolder?
   }
 
   /// The server, for further connections. A client uses one connection, and serves one thread at a time.
   let place: Place
   private let http: HTTPClient
+  /// The server that this client started for itself.
+  private var started: AdminServer?
   private var credential: Credential { place.credential }
   private let decoder = JSONMessageDecoder()
   private let parser = JSONDocument(bytesMax: ArrayElements.bytesMax)
@@ -38,11 +45,11 @@ final class ServerClient {
       Self.place(database, url, DatabaseChoice.authorities(arguments), try Credential(arguments, server: url)))
   }
 
-  /// Creates a client for the server at a URL, for requests that do not concern a database. The options may name a file
+  /// Creates a client for the server at a URL. Without a database, its requests concern none. The options may name a file
   /// of trusted certificates.
   /// - Throws: ``CommandFailure`` if the URL is invalid.
-  convenience init(url: String, token: String, _ arguments: Arguments) throws {
-    guard let database = DatabaseID(project: DatabaseChoice.defaultProject) else {
+  convenience init(url: String, token: String, _ arguments: Arguments, database: DatabaseID? = nil) throws {
+    guard let database = database ?? DatabaseID(project: DatabaseChoice.defaultProject) else {
       throw CommandFailure.usage("'\(DatabaseChoice.defaultProject)' cannot name a project")
     }
     try self.init(
@@ -58,8 +65,36 @@ final class ServerClient {
     guard let database = DatabaseID(project: project) else {
       throw CommandFailure.usage("'\(project)' is not a valid project ID")
     }
-    try self.init(Self.place(database, url, DatabaseChoice.authorities(arguments), credential))
+    var place = try Self.place(database, url, DatabaseChoice.authorities(arguments), credential)
+    place.option = "--from"
+    self.init(place)
   }
+
+  /// Creates a client for the server or the data directory that options and environment name. If no server uses the
+  /// directory, it starts one in this process.
+  /// - Throws: ``CommandFailure``, `HearthError` or `StorageError` if that fails.
+  convenience init(ofServerOrDirectory arguments: Arguments) throws {
+    guard arguments.has("data") else {
+      try self.init(arguments)
+      return
+    }
+    let admin = try AdminServer(arguments)
+    self.init(admin.client.place)
+    started = admin
+  }
+
+  /// Creates a client for the server that listens on the admin socket of a folder. Without a credential, it is an
+  /// administrator.
+  convenience init(_ socketFolder: AdminSocketFolder, _ database: DatabaseID, _ credential: Credential) {
+    var options = HTTPClient.Options()
+    options.unixSocket = .init(path: socketFolder.socketPath, name: socketFolder.path)
+    self.init(
+      Place(
+        database: database, host: "localhost", port: 80, isSecure: false, options: options, credential: credential,
+        socketFolder: socketFolder))
+  }
+
+  deinit { started?.finish() }
 
   /// Creates a client with a connection of its own.
   init(_ place: Place) {
@@ -259,6 +294,12 @@ final class ServerClient {
     try patch(key, fields, query: "")
   }
 
+  /// Creates a document of a collection. The server chooses its ID.
+  /// - Throws: ``CommandFailure`` if the request fails.
+  func add(to collection: ResourcePath, _ fields: EncodedFields) throws -> Found {
+    try write("POST", target(collection), fields)
+  }
+
   /// Changes the fields of a mask in a document that must exist.
   /// - Throws: ``CommandFailure`` if the request fails.
   func update(_ key: DocumentKey, _ fields: EncodedFields, mask: FieldMask) throws -> Found {
@@ -268,11 +309,15 @@ final class ServerClient {
   }
 
   private func patch(_ key: DocumentKey, _ fields: EncodedFields, query: String) throws -> Found {
+    try write("PATCH", target(key.path) + query, fields)
+  }
+
+  private func write(_ method: String, _ target: String, _ fields: EncodedFields) throws -> Found {
     var json = JSONWriter(.compact)
     json.beginObject()
     try append(fields, to: &json)
     json.endObject()
-    let body = try call("PATCH", target(key.path) + query, json.bytes) ?? []
+    let body = try call(method, target, json.bytes) ?? []
     return try JSONText.read(body) { root in try found(root) }
   }
 
@@ -475,7 +520,9 @@ final class ServerClient {
   }
 
   private func headers(_ token: String) -> [(name: String, value: String)] {
-    var headers = [(name: "Authorization", value: "Bearer \(token)"), (name: "Accept", value: "application/json")]
+    var headers = [(name: "Accept", value: "application/json")]
+    // Over the admin socket, a request without a token is an administrator's.
+    if !token.isEmpty { headers.insert((name: "Authorization", value: "Bearer \(token)"), at: 0) }
     // Identity Toolkit rejects a person's token without a project to bill.
     if credential.isPersonal, WebHost.isGoogles(place.host), place.host.hasPrefix("identitytoolkit") {
       headers.append((name: "X-Goog-User-Project", value: database.project))
@@ -492,16 +539,17 @@ final class ServerClient {
     switch error {
     case .notConnected:
       var failure = CommandFailure.failed(
-        WebHost.isGoogles(http.address)
+        WebHost.isGoogles(http.address) || place.socketFolder != nil
           ? error.description
-          : "no Hearth server responds at \(http.address); start one with `hearth serve`, or name another with --server"
+          : "no Hearth server responds at \(http.address); start one with `hearth serve`, or name another with "
+            + place.option
       )
       failure.isTemporary = true
       return failure
     case .certificateRejected(_, .notTrusted):
       return CommandFailure.failed("\(error); if you trust its authority, name the authority's file with --cacert")
     case .certificateRejected(_, .otherName):
-      return CommandFailure.failed("\(error); name the server as its certificate does: --server https://NAME")
+      return CommandFailure.failed("\(error); name the server as its certificate does: \(place.option) https://NAME")
     case .certificateRejected(_, .expired), .certificateRejected(_, .notYetValid):
       return CommandFailure.failed("\(error); renew it, or correct the clock of this machine")
     case .authoritiesUnusable(.some): return CommandFailure.data(error.description)
@@ -518,7 +566,7 @@ final class ServerClient {
     let (status, message) = Self.error(body)
     var text = "\(http.address) responded \(code)\(status.isEmpty ? "" : " \(status)"): \(message)"
     if (300...399).contains(code), let place = response.header("location") {
-      text += "\nthe server redirects to \(place); if you trust that server, name it with --server"
+      text += "\nthe server redirects to \(place); if you trust that server, name it with \(self.place.option)"
     }
     if let advice = ServerAdvice.text(httpStatus: code, of: http.address, isDefaultToken: credential.isDefault) {
       text += "\n\(advice)"

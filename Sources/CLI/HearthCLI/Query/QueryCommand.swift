@@ -6,7 +6,7 @@ extension Command {
   static let query = Command(
     name: "query", summary: "Queries a collection, or counts, sums and averages over it.", operands: "PATH",
     operandCount: 1...1,
-    options: DatabaseChoice.serverOptions + [
+    options: DatabaseChoice.placeOptions + [
       .repeated("where", "CONDITION", "return only documents that match; several conditions must all match"),
       .repeated("order", "FIELD[:desc]", "sort by this field; several may be separated by commas"),
       .value("limit", "N", "the maximum number of documents"),
@@ -28,7 +28,8 @@ extension Command {
     details: """
       CONDITION is FIELD OPERATOR VALUE. The operators are `==`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `not-in`,
       `contains`, `contains-any`, `is null`, `is nan`, `is not null` and `is not nan`. Conditions can be joined with
-      `and` and `or`, and grouped with parentheses. FIELD may be a path into maps, or `__name__`.
+      `and` and `or`, and grouped with parentheses. FIELD may be a path into maps, or `__name__`, whose VALUE is the ID
+      of a document in the collection, or a path.
 
       \(ValueText.details)
       """,
@@ -44,7 +45,7 @@ extension Command {
       ("hearth query users --where 'age > 30' --analyze", "with the plan and the cost"),
     ],
     run: { arguments in
-      let client = try ServerClient(arguments)
+      let client = try ServerClient(ofServerOrDirectory: arguments)
       let options = try QueryOptions(arguments, client.database)
       if arguments.has("json") {
         try printLines(options, client)
@@ -100,7 +101,7 @@ extension Command {
     }
     Terminal.output.write(table.flush())
     if !isAggregation, options.explain != .plan {
-      let count = table.count == 0 ? "no documents" : table.count == 1 ? "1 document" : "\(table.count) documents"
+      let count = table.count == 0 ? "no documents" : CountText.of(table.count, "document")
       let isFull = query.limit.map { $0 > 0 && $0 == table.count } ?? false
       Terminal.output.write(Terminal.output.faint("\(count)\(isFull ? " (the limit)" : "")") + "\n")
     }

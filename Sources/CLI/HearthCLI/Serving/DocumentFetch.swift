@@ -9,6 +9,8 @@ import WebClient
 enum DocumentFetch {
   /// The time without a byte after which a fetch fails, in milliseconds.
   private static let stallMilliseconds = 10_000
+  /// The time after which a fetch fails even if bytes still arrive, in milliseconds.
+  private static let totalMilliseconds = 30_000
 
   /// Fetches a document. Follows no redirect.
   /// - Throws: ``CommandFailure`` or `HTTPClientError` if the document cannot be fetched.
@@ -18,6 +20,7 @@ enum DocumentFetch {
     var options = HTTPClient.Options()
     options.authoritiesFile = authoritiesFile
     options.stallMilliseconds = stallMilliseconds
+    options.totalMilliseconds = totalMilliseconds
     options.bodyBytesMax = TrustedIssuers.keysBytesMax
     let client = HTTPClient(host: host, port: port, isSecure: isSecure, options: options)
     let response = try client.send("GET", target)

@@ -21,7 +21,7 @@ extension Command {
       .value("tls-key", "FILE", "the private key of the certificate, in PEM format"),
       .value("data", "DIR", "the data directory, created if missing (default: ./hearth-data)"),
       .flag("in-memory", "keep all data in memory (default: with --emulator and without --data)"),
-      .value("project", "ID", "the project; --emulator serves all (default: $HEARTH_PROJECT, $GOOGLE_CLOUD_PROJECT)"),
+      .value("project", "ID", "the project, by which apps name it (default: $HEARTH_PROJECT, $GOOGLE_CLOUD_PROJECT)"),
       .flag("emulator", "for development and tests: accept unsigned tokens; without rules, admit every client"),
       .flag(
         "allow-remote-emulator", "let an emulator listen beyond this machine; every client can be an administrator"),
@@ -37,7 +37,8 @@ extension Command {
       .repeated("rules", "FILE", "security rules; DATABASE=FILE for the rules of one database (default: none)"),
       .value(
         "compat", "emulator",
-        "with --emulator: allow queries as Firebase's does, which can return forbidden documents"),
+        "with --emulator: allow queries as Firebase's does, which can return forbidden documents"
+      ).with(choices: ["emulator"]),
       .value("storage-rules", "FILE", "storage rules; without them, only administrators can access files"),
       .repeated(
         "indexes", "FILE", "an index file; DATABASE=FILE for a named database (default: the indexes of the database)"),
@@ -45,6 +46,10 @@ extension Command {
         "record-cases", "FILE", "with --emulator: write the requests and their decisions as a rules test at the end"
       )
       .onCommandLineOnly,
+      .repeated(
+        "hosting", "PATH",
+        "serve the web app in this folder, or of this firebase.json; HOST=PATH for one host, FILE#TARGET for one entry"),
+      .value("web-sdk", "DIR", "serve /__/firebase/VERSION/ from DIR/VERSION (default: redirect to Google)"),
       .flag("require-indexes", "refuse queries that Firestore would refuse because an index is missing"),
       .flag("no-anonymous", "disable anonymous sign-in"),
       .flag("no-password-sign-in", "disable sign-in with a password"),
@@ -65,8 +70,10 @@ extension Command {
         "trust-issuer", "ISSUER",
         "accept tokens of ISSUER (or ISSUER,AUDIENCE); ISSUER=FILE reads its keys from a file"),
       .value("metrics-address", "HOST:PORT", "serve /metrics, /healthz and /readyz there, without credentials"),
-      .value("log", "FORMAT", "the format of the log on standard error: plain, text or json (default: plain)"),
-      .value("log-level", "LEVEL", "the lowest level to log: error, warn, info or debug (default: info)"),
+      .value("log", "FORMAT", "the format of the log on standard error: plain, text or json (default: plain)")
+        .with(choices: ["plain", "text", "json"]),
+      .value("log-level", "LEVEL", "the lowest level to log: error, warn, info or debug (default: info)")
+        .with(choices: ["error", "warn", "info", "debug"]),
       .value("log-requests", "N", "log one of every N requests; 1 logs all (default: none)"),
       .value("stop-grace", "SECONDS", "the time that a stop waits for running requests (default: 10)"),
       .flag("quiet", "print only the address, warnings and errors"),
@@ -77,16 +84,21 @@ extension Command {
     ],
     details: """
       When the server is ready, it prints one line to standard output: `hearth: listening on http://127.0.0.1:8080`.
-      With TLS, the URL begins with https. It accepts HTTP/1.1 and HTTP/2 on the same port.
+      With TLS, the URL begins with https. It accepts HTTP/1.1 and HTTP/2 on the same port. On a terminal, it also shows
+      the mode, the project, the data directory, and the callers that rules admit. Mistakes that would surprise you later
+      are warnings, such as missing or expired rules, or plain HTTP on a public address.
+
+      In production mode, the server needs a project. If neither an option nor a file names it, the server uses the only
+      project of the data directory.
 
       SIGTERM and SIGINT stop the server: it finishes running requests first, for at most --stop-grace seconds. SIGHUP
-      makes it reload the rules, the certificate with its key, and the trusted keys. At a terminal, SIGHUP stops the
+      makes it reload the rules, the certificate with its key, the trusted keys, and the rules of web apps. At a terminal, SIGHUP stops the
       server if there is nothing to reload. The server also reloads rules when their file changes. If rules do not
       compile at the start, the server exits with code 65. If they do not compile later, it keeps the previous rules.
 
       hearth.json in the working directory can set the same options under the same names. The command line overrides
-      it. Options that neither sets are read from firebase.json: rules and indexes, and with --emulator the host and
-      the ports.
+      it. Options that neither sets are read from firebase.json: rules, indexes and hosting, and with --emulator the
+      host and the ports.
 
       One port serves everything. Apps for Firebase's Emulator Suite often contain the ports of its services, so
       --emulator also listens on 9099 (accounts), 9199 (files) and 4400 (the hub), or on the ports that firebase.json
@@ -118,7 +130,7 @@ extension Command {
       return 0
     }
     defer { configuration.log?.flush() }
-    for text in try FirebaseFile.announcements(of: arguments) {
+    if let text = FirebaseFile.announcement(of: arguments) {
       configuration.log?.write(LogEvent(.info, "configuration.firebase", text))
     }
     let supervisor = Supervisor()
@@ -128,14 +140,13 @@ extension Command {
         LogEvent(
           .warn, "configuration.ignored", "--host and --port are ignored: the supervisor passed a socket (LISTEN_FDS)"))
     }
+    try chooseProject(&configuration)
     let recorded = try RecordedCaseFiles(arguments, isEmulator: configuration.mode == .emulator)
     configuration.accessObserver = recorded?.recorder
     configuration.emulatorPorts = try EmulatorPortOptions.ports(arguments, configuration, hasDefaults: true)
     let (server, url) = try startServer(arguments, configuration)
-    if arguments.value("log") ?? "plain" != "plain" {
-      let fields: [LogEvent.Field] = [("url", .text(url)), ("version", .text(Version.current))]
-      configuration.log?.write(LogEvent(.info, "server.listening", "", fields))
-    }
+    let remarks = try FirebaseFile.remarks(arguments)
+    StartReport(configuration, url: url, now: Clock.system.now(), remarks: remarks).show(arguments)
     // A program that waits for the line below may then read the earlier log lines.
     configuration.log?.flush()
     Terminal.output.write("hearth: listening on \(url)\n")
@@ -149,11 +160,26 @@ extension Command {
     return 0
   }
 
+  /// Sets the project of a production server, which serves only one, to the only project of its data directory if the
+  /// options name none.
+  /// - Throws: ``CommandFailure`` with advice if no project is known.
+  private static func chooseProject(_ configuration: inout HearthConfiguration) throws {
+    guard configuration.mode == .production, configuration.project == nil else { return }
+    var found: [String] = []
+    if case .directory(let path) = configuration.storage { found = DataDirectory.projects(in: path) }
+    guard found.count != 1 else { return configuration.project = found[0] }
+    let choice = found.isEmpty ? "" : " (the data directory contains \(found.joined(separator: ", ")))"
+    throw CommandFailure.usage(
+      "a production server needs the ID of the project that it serves, as the configuration of your apps contains it: add "
+        + "--project ID, or \"project\" in hearth.json\(choice); for development and tests, add --emulator instead")
+  }
+
   /// Creates a server, imports what `--import` names, starts the server, and returns it with its URL.
   /// - Throws: ``CommandFailure``, `HearthError`, `StorageError` or `FixtureTreeError` if that fails.
   static func startServer(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> (Server, url: String)
   {
     let sources = try imports(arguments, configuration)
+    let others = try sources.map { try OtherPartsImport(checking: $0, isQuiet: isQuiet(arguments)) }
     var summary = ExportSummary()
     if let sources, case .directory(let path) = configuration.storage {
       if !sources.documents.isEmpty {
@@ -179,31 +205,33 @@ extension Command {
       }
     }
     let url = try server.start()
-    if let sources, sources.hasOtherParts {
-      do { try importOtherParts(sources, to: server, url, arguments, configuration, &summary) } catch {
+    if let others, !others.isEmpty {
+      do { try send(others, to: server, url, arguments, configuration, &summary) } catch {
         server.stop()
-        throw error
+        guard case .directory(let path) = configuration.storage, summary.documents != nil else { throw error }
+        var failure = CommandFailure(error)
+        failure.message += "\nthe documents are imported into \(path); start again, and the import continues"
+        throw failure
       }
     }
-    if let sources { report(summary, sources, configuration) }
+    if let sources { report(summary, sources.notes + (others?.notes ?? []), configuration) }
     return (server, url)
   }
 
-  /// Imports accounts and files into a server through its own address, before the address is announced.
-  private static func importOtherParts(
-    _ sources: ImportSources, to server: Server, _ url: String, _ arguments: Arguments,
+  /// Imports accounts and files into a server before its address is announced: through this address or, with TLS, through
+  /// another one of this machine, because the certificate may not name this machine's address.
+  private static func send(
+    _ others: OtherPartsImport, to server: Server, _ url: String, _ arguments: Arguments,
     _ configuration: HearthConfiguration, _ summary: inout ExportSummary
   ) throws {
-    guard configuration.tls == nil else {
-      throw CommandFailure.failed(
-        "with --tls-cert, --import cannot load accounts and files; import them into the running server with `hearth "
-          + "import --only auth,storage`, and give --import the folder firestore_export only")
-    }
     let project = configuration.project ?? DatabaseChoice.defaultProject
     let token =
       configuration.mode == .emulator ? "owner" : server.accounts.serviceKeys.localAccessToken()
-    let admin = AdminServer(try ServerClient(url: url, token: token, arguments), project: project)
-    try OtherPartsImport.run(sources, to: admin, &summary, isQuiet: isQuiet(arguments))
+    func send(_ url: String) throws {
+      try others.send(
+        to: AdminServer(try ServerClient(url: url, token: token, arguments), project: project), &summary)
+    }
+    if configuration.tls == nil { try send(url) } else { try server.withPlainAddress(send) }
   }
 
   /// Waits for the signal that stops the server. SIGHUP stops it only at a terminal and if there is nothing to reload.
@@ -212,7 +240,7 @@ extension Command {
   ) {
     let isReloadable =
       configuration.tls != nil || !configuration.rules.isEmpty || configuration.storageRules != nil
-      || !configuration.trustedIssuers.isEmpty || !configuration.onlineIssuers.isEmpty
+      || !configuration.trustedIssuers.isEmpty || !configuration.onlineIssuers.isEmpty || !configuration.hosting.isEmpty
     let endsOnHangUp = !isReloadable && !supervisor.isPresent && hasTerminal
     while true {
       let isAlive = { server.isResponsive(withinMilliseconds: 2000) }
@@ -247,10 +275,10 @@ extension Command {
   private static func isQuiet(_ arguments: Arguments) -> Bool { arguments.has("quiet") }
 
   private static func report(
-    _ summary: ExportSummary, _ sources: ImportSources, _ configuration: HearthConfiguration
+    _ summary: ExportSummary, _ notes: [String], _ configuration: HearthConfiguration
   ) {
     configuration.log?.write(LogEvent(.info, "import.done", summary.text("imported")))
-    for note in summary.notes + sources.notes { configuration.log?.write(LogEvent(.info, "import.note", note)) }
+    for note in summary.notes + notes { configuration.log?.write(LogEvent(.info, "import.note", note)) }
   }
 
   /// Returns the server's configuration for the options of `hearth serve`.
@@ -266,6 +294,7 @@ extension Command {
     configuration.port = try arguments.integer("port", in: 0...65535) ?? configuration.port
     configuration.tls = try tlsFiles(arguments)
     configuration.project = DatabaseChoice.project(arguments)
+    configuration.publicURL = try arguments.value("public-url").map(KeyURL.checked)
     if arguments.has("enterprise-database") {
       configuration.enterpriseDatabases = arguments.values("enterprise-database")
     }
@@ -291,6 +320,8 @@ extension Command {
     }
     try SignInOptions.apply(arguments, to: &configuration)
     configuration.storageRules = arguments.value("storage-rules")
+    configuration.hosting = try HostingOptions.sites(arguments)
+    configuration.webSDK = arguments.value("web-sdk")
     configuration.log = try log(arguments)
     configuration.requestLogInterval = try arguments.integer("log-requests", in: 1...1_000_000_000)
     configuration.metricsAddress = try metricsAddress(arguments)
@@ -418,9 +449,7 @@ extension Command {
   private static func imports(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> ImportSources? {
     let files = arguments.values("import")
     guard !files.isEmpty else { return nil }
-    if configuration.mode == .production, configuration.project == nil {
-      throw arguments.refusal(of: ["import"], "needs a project for the documents; add --project ID")
-    }
-    return try ImportSources(files, database: try DatabaseChoice.database(arguments), parts: .all)
+    return try ImportSources(
+      files, database: try DatabaseChoice.database(arguments, project: configuration.project), parts: .all)
   }
 }

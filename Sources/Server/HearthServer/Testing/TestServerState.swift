@@ -66,7 +66,9 @@ final class TestServerState: Sendable {
     } catch { throw .storage(error.description) }
     accounts.endStreams(of: service)
     identity = try configuration.accounts.service(accounts, publicURL: nil, fetch: nil)
-    storage = StorageService(store: fileStore, rules: fileRules, documents: service, project: settings.project)
+    storage = StorageService(
+      store: fileStore, rules: fileRules, documents: service, project: settings.project,
+      isCurrentKey: { accounts.serviceKeys.key($0) != nil })
     let gateway = HTTPGateway(
       service, accounts: accounts, identity: identity,
       files: storage,
