@@ -104,7 +104,9 @@ class App(Quiet):
     def do_GET(self):
         path = self.path.split("?")[0]
         if path.startswith("/sdk/"):
-            return self.reply(200, (SDK / path[5:]).read_bytes(), "text/javascript")
+            # The builds import each other from the public network.
+            build = re.sub(rb"https://www\.gstatic\.com/firebasejs/[^/]+/", b"/sdk/", (SDK / path[5:]).read_bytes())
+            return self.reply(200, build, "text/javascript")
         page = self.pages.get(path)
         return self.reply(200 if page else 404, page or "", "text/html")
 

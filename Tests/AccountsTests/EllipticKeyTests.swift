@@ -14,7 +14,7 @@ import TestSupport
     -----END PRIVATE KEY-----
     """
   private static let point = (
-    x: "WumcpuYO_i8EePtCKqc95fGAeQlUltpI89Rq99s9ap4", y: "uC_loix9M-ZcDR5isUZVKpXhxpTdu9ehcFiMXUoKBBU"
+    x: "Wumc5uYO_i8EePtCKqc95fGAeQlUltpI89Rq99s9ap4", y: "uC_loix9M-ZcDR5isUZVKpXhxpTdu9ehcFiMXUoKBBU"
   )
   private static func set(_ keys: String) -> ProviderKeys? { ProviderKeys(Array(#"{"keys": [\#(keys)]}"#.utf8)) }
   private static let jwk = #"{"kty": "EC", "crv": "P-256", "kid": "e1", "x": "\#(point.x)", "y": "\#(point.y)"}"#

@@ -63,7 +63,12 @@ extension AccountsService {
     var outcome: SignInOutcome
     do {
       outcome = try accounts.signIn(provider: provider.providerID) { users in
-        if let linked { return linked }
+        if let linked {
+          // This reason comes first: its address may belong to the other account too.
+          let other = try users.user(providerID: provider.providerID, rawID: provider.rawID)
+          guard other == nil || other?.uid == linked else { throw AccountError(.federatedUserIDAlreadyLinked) }
+          return linked
+        }
         if let user = try users.user(providerID: provider.providerID, rawID: provider.rawID) { return user.uid }
         if let email = provider.email, let user = try users.user(email: email) {
           guard identity.isEmailVerified else {
