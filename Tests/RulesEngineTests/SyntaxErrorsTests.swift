@@ -37,7 +37,7 @@ import Testing
       // A statement without its end does not hide the next one.
       (
         rules("match /a/{b} {", "allow get: if a ==", "allow list: if b c;", "}"),
-        ["4:7 Unexpected 'list'.", "4:18 Unexpected 'c'."]
+        ["4:1 Unexpected 'allow'.", "4:18 Unexpected 'c'."]
       ),
       // Functions.
       (

@@ -76,34 +76,38 @@ extension Parser {
     return false
   }
 
-  /// Reports an error in the head of a block, and moves into the body: after its brace, or to the first statement if
-  /// the brace is missing.
+  /// Reports an error in the head of a block, and moves into the body: after the last brace of the line that has one, or
+  /// to the first statement if the brace is missing.
   /// - Throws: the error, if the parser stops at the first one or does not find the body.
   mutating func enterBody(after failure: Failure, from start: Int) throws(Failure) {
     guard errors != nil else { throw failure }
     report(failure)
-    var reported = failure
-    reported.isReported = true
+    nesting = 0
     var captureDepth = 0
+    var body: Int?
     var index = start + 1
-    while tokens[index].kind != .end {
+    search: while tokens[index].kind != .end {
+      if body != nil, startsLine(index) { break }
       if startsStatement(index) {
-        position = index
-        return
+        body = body ?? index - 1
+        break
       }
       switch tokens[index].kind {
       case .symbol(.openBrace) where tokens[index - 1].kind == .symbol(.slash): captureDepth += 1
-      case .symbol(.openBrace):
-        position = index + 1
-        return
+      case .symbol(.openBrace): body = index
       case .symbol(.closeBrace) where captureDepth > 0: captureDepth -= 1
-      case .symbol(.closeBrace) where startsLine(index): throw reported
-      case .symbol(.semicolon): throw reported
+      case .symbol(.closeBrace) where startsLine(index): break search
+      case .symbol(.semicolon): break search
       default: break
       }
       index += 1
     }
-    throw reported
+    guard let body else {
+      var reported = failure
+      reported.isReported = true
+      throw reported
+    }
+    position = body + 1
   }
 
   /// Returns the position of the next statement or block, if the one that begins at `start` has an error at the

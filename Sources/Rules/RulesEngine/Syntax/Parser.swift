@@ -150,13 +150,13 @@ struct Parser {
 
   private mutating func service() throws(Failure) -> ServiceTree {
     let start = position
+    let errorCount = errors?.count
     _ = advance()
     var name = Expression.Name(text: "", range: current.range)
     do throws(Failure) {
       name = try serviceName()
       try expect(.openBrace, "before the body of a service")
     } catch { try enterBody(after: error, from: start) }
-    let errorCount = errors?.count
     let (functions, matches) = try serviceBody()
     guard !(functions.isEmpty && matches.isEmpty) || errors?.count != errorCount else {
       throw failure("The service is empty.", at: name.range, suggestion: "add a match block")
@@ -208,6 +208,7 @@ struct Parser {
 
   private mutating func match(depth: Int) throws(Failure) -> MatchTree {
     let begin = position
+    let errorCount = errors?.count
     let start = advance().range.lowerBound
     guard depth < Self.matchDepthMax else {
       var failure = failure(
@@ -221,7 +222,6 @@ struct Parser {
     do throws(Failure) {
       (segments, range) = try matchPath()
     } catch { try enterBody(after: error, from: begin) }
-    let errorCount = errors?.count
     var functions: [FunctionTree] = []
     var members: [MatchTree.Member] = []
     while try !isAtBlockEnd("expected 'allow', 'match', 'function' or '}'") {
