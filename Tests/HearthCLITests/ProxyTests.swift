@@ -186,12 +186,12 @@ struct ProxyTests {
       ], usesTLS: true)
     defer { server.process.stop() }
     func isTrusted(_ authority: TestAuthority) throws -> Bool {
-      try Tool.curl.run(["-s", "--cacert", authority.file, "https://localhost:\(server.port)/healthz"]).output.hasPrefix("ok")
+      let url = "https://localhost:\(server.port)/healthz"
+      return try Tool.curl.run(["-s", "--cacert", authority.file, url]).output.hasPrefix("ok")
     }
     #expect(try isTrusted(first))
     try hook("second", reload: "kill -HUP \(server.process.processID)")
-    var isRenewed = false
-    for _ in 0..<100 where !isRenewed { isRenewed = try isTrusted(second) }
+    let isRenewed = try OtherProcess.eventually { try isTrusted(second) }
     #expect(isRenewed, "\(server.process.output)")
     #expect(try !isTrusted(first))
   }

@@ -6,8 +6,8 @@ extension Command {
     name: "health", summary: "Reports whether a server is ready to serve clients.",
     options: [DatabaseChoice.serverOption, DatabaseChoice.authoritiesOption, .flag("quiet", "print nothing if it is")],
     details: """
-      Requests /readyz, without a token. Exits with 0 if the server is ready, otherwise with 1. Use it as the health check
-      of a container or of a supervisor. It waits at most 5 seconds for the connection and 5 for the response.
+      Requests /readyz, without a token. Exits with 0 if the server is ready, otherwise with 1. Use it as the health
+      check of a container or of a supervisor. It waits at most 5 seconds for the connection and 5 for the response.
       """,
     examples: [
       ("hearth health", "the server at http://127.0.0.1:8080"),
