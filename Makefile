@@ -14,7 +14,7 @@ export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH := 8
 # make serve PORT=9090 FIXTURE=fixtures/journeys.json RULES=rules/journeys.rules
 PORT := 8080
 PROJECT := demo
-FIXTURE := fixtures/well-meing.json
+FIXTURE := fixtures/shop.json
 RULES :=
 
 # The duration of `make soak`.
@@ -30,7 +30,7 @@ PACKAGES := pkg-config liblmdb-dev libuv1-dev libhttp-parser-dev libsimdjson-dev
 RELEASE := .build/release/hearth
 SWIFT_FILES := Sources Tests Package.swift
 
-.PHONY: help serve build test soak fuzz bench conformance known-differences reference dist format lint packages \
+.PHONY: help serve build test soak fuzz bench conformance known-differences reference dist image format lint packages \
   bench-packages
 
 help: ## List these commands
@@ -47,6 +47,7 @@ build: packages ## Build the release binary, .build/release/hearth
 test: packages ## Build and run all tests, then each fuzz target for a few seconds; list what did not run
 	@mkdir -p .build
 	@{ .ci/clients/install || true; } | tee .build/test.log
+	@.ci/unpacked .build/peers nginx caddy || echo "Skipped: nginx and Caddy cannot be downloaded." | tee -a .build/test.log
 	swift build --build-tests
 	swift test --skip-build 2>&1 | tee -a .build/test.log
 	$(MAKE) --no-print-directory fuzz
@@ -71,6 +72,12 @@ dist: packages ## Build and test .build/dist: a tarball and a Debian package tha
 	swift build -c release --product hearth --static-swift-stdlib --scratch-path .build/static
 	@.ci/dist .build/static/release/hearth
 
+image: packages ## Build and test an OCI image in .build/dist, which podman and docker can load
+	swift build -c release --product hearth --static-swift-stdlib --scratch-path .build/static
+	@.ci/packages libcurl4 ca-certificates
+	@.ci/unpacked .build/peers umoci runc || echo "Skipped: umoci and runc cannot be downloaded."
+	@.ci/image .build/static/release/hearth
+
 known-differences: packages ## Regenerate docs/reference/known-differences.md, without a new comparison
 	swift build --build-tests
 	KNOWN_DIFFERENCES=write swift test --skip-build --filter pageMatchesItsEntries
@@ -92,4 +99,4 @@ packages:
 
 bench-packages:
 	@.ci/packages wrk nghttp2-client
-	@.ci/unpacked-nginx .build/peers
+	@.ci/unpacked .build/peers nginx

@@ -36,8 +36,8 @@ func path(_ name: String, in group: String?) -> String {
 
 let package = Package(
   name: "hearth",
-  // For HearthClient; the server runs on Linux.
-  platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
+  // For HearthClient, which needs `URLSession.data(for:)`; the server runs on Linux.
+  platforms: [.macOS(.v12), .iOS(.v15), .tvOS(.v15), .watchOS(.v8), .visionOS(.v1)],
   products: [
     .executable(name: "hearth", targets: ["hearth"]),
     .library(name: "HearthServer", targets: ["HearthServer"]),
@@ -47,7 +47,7 @@ let package = Package(
   targets: [
     // C libraries from Debian, each imported by exactly one Swift target. There are two exceptions: libcrypto computes
     // the digests of `Digests`, and the keys and imported password hashes of `Accounts`; zlib computes the CRC-32 of
-    // `Digests`, the gzip of `Transport` and `Compression`, and unpacks the files of `Archives`.
+    // `Digests`, and the gzip of `Transport` and `Compression`.
     debian("CLMDB", pkgConfig: "lmdb", "liblmdb-dev"),
     debian("CUV", pkgConfig: "libuv", "libuv1-dev"),
     debian("CHTTPParser", "libhttp-parser-dev"),
@@ -61,6 +61,7 @@ let package = Package(
     debian("CXXHash", pkgConfig: "libxxhash", "libxxhash-dev"),
     .systemLibrary(name: "CEpoll", path: path("CEpoll", in: "C")),
     .systemLibrary(name: "CTimex", path: path("CTimex", in: "C")),
+    .systemLibrary(name: "CBeneath", path: path("CBeneath", in: "C")),
     .target(
       name: "CSimdjson",
       path: path("CSimdjson", in: "C"),
@@ -78,7 +79,7 @@ let package = Package(
     library("DocumentModel", in: "Model", ["Basics"]),
     library("WireFormat", in: "Wire", ["DocumentModel", "CSimdjson"]),
     library("FixtureTree", in: "Wire", ["DocumentModel", "WireFormat", "Compression", "Basics"]),
-    library("Archives", in: "Wire", ["FixtureTree", "Digests", "CZlib"]),
+    library("Archives", in: "Wire", ["FixtureTree", "Digests"]),
     library("FirebaseExport", in: "Wire", ["FixtureTree", "WireFormat", "DocumentModel", "Digests"]),
 
     // Shared by several layers.
@@ -121,6 +122,8 @@ let package = Package(
     library("IdentityService", in: "Services", ["Accounts", "WireFormat", "DocumentModel", "Basics"]),
     library("Files", in: "Services", ["KeyValue", "WireFormat", "DocumentModel", "Digests", "Basics"]),
     library(
+      "Hosting", in: "Services", ["WireFormat", "Compression", "Digests", "Basics", "CBeneath", "CRE2"]),
+    library(
       "FileService", in: "Services",
       ["Files", "DatabaseService", "Callers", "RulesEngine", "WireFormat", "DocumentModel"]),
 
@@ -149,16 +152,20 @@ let package = Package(
       "OperationsAPI", in: "API",
       ["GatewayCore", "Transport", "Accounts", "DatabaseService", "WireFormat", "DocumentModel", "Basics"]),
     library(
+      "HostingAPI", in: "API",
+      ["GatewayCore", "Transport", "Hosting", "DatabaseService", "WireFormat", "Basics"]),
+    library(
       "Gateway", in: "API",
       [
-        "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "GatewayCore", "Transport", "IdentityService",
-        "Accounts", "FileService", "DatabaseService", "Callers", "DocumentModel",
+        "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "HostingAPI", "GatewayCore", "Transport",
+        "IdentityService", "Accounts", "FileService", "Hosting", "DatabaseService", "Callers", "DocumentModel",
       ]),
     library(
       "HearthServer", in: "Server",
       [
         "Gateway", "GatewayCore", "OperationsAPI", "Transport", "IdentityService", "Accounts", "FileService", "Files",
-        "DatabaseService", "Callers", "RulesTesting", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue",
+        "Hosting", "DatabaseService", "Callers", "RulesTesting", "RulesEngine", "DocumentStore", "LMDBEngine",
+        "KeyValue",
         "FixtureTree",
         "WireFormat", "DocumentModel", "Basics",
       ]),
@@ -169,7 +176,8 @@ let package = Package(
     library(
       "HearthCLI", in: "CLI",
       [
-        "CTimex", "HearthServer", "Accounts", "Files", "Transport", "WebClient", "DatabaseService",
+        "CTimex", "HearthServer", "IdentityService", "Accounts", "Files", "Hosting", "Transport", "WebClient",
+        "DatabaseService",
         "DocumentStore", "LMDBEngine", "Digests", "Compression",
         "KeyValue",
         "RulesTesting",
@@ -188,8 +196,8 @@ let package = Package(
     program(
       "Fuzzers", in: "Tools",
       [
-        "DocumentStore", "Archives", "FirebaseExport", "FixtureTree", "RulesEngine", "Transport", "WireFormat",
-        "DocumentModel",
+        "DocumentStore", "Archives", "FirebaseExport", "FixtureTree", "Hosting", "RulesEngine", "Transport",
+        "WireFormat", "DocumentModel",
       ]),
 
     // Tests mirror Sources.
@@ -201,7 +209,7 @@ let package = Package(
     tests("DocumentModelTests", ["DocumentModel", "TestSupport"]),
     tests("WireFormatTests", ["WireFormat", "DocumentModel", "TestSupport"]),
     tests("FixtureTreeTests", ["FixtureTree", "Compression", "WireFormat", "DocumentModel", "TestSupport"]),
-    tests("ArchivesTests", ["Archives", "FixtureTree", "TestSupport"]),
+    tests("ArchivesTests", ["Archives", "FixtureTree", "Compression", "TestSupport"]),
     tests("FirebaseExportTests", ["FirebaseExport", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("LMDBEngineTests", ["LMDBEngine", "KeyValue", "TestSupport"]),
     tests(
@@ -241,6 +249,7 @@ let package = Package(
         "FileService", "Files", "DatabaseService", "Callers", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue",
         "WireFormat", "DocumentModel", "TestSupport",
       ]),
+    tests("HostingTests", ["Hosting", "WireFormat", "TestSupport"]),
     tests("FilesTests", ["Files", "Basics", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "RulesEngineTests", ["RulesEngine", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "TestSupport"]),
@@ -252,14 +261,16 @@ let package = Package(
       "GatewayTests",
       [
         "HearthServer", "Gateway", "GatewayCore", "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI",
-        "Accounts", "FileService", "Files", "Transport", "DatabaseService", "Callers", "Watch",
+        "HostingAPI", "Hosting", "IdentityService", "Accounts", "FileService", "Files", "Transport", "DatabaseService",
+        "Callers", "Watch",
         "RulesTesting", "RulesEngine", "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "Basics",
         "TestSupport",
       ]),
     tests(
       "HearthCLITests",
       [
-        "HearthCLI", "HearthServer", "FirebaseExport", "FixtureTree", "LMDBEngine", "KeyValue", "DocumentModel",
+        "HearthCLI", "HearthServer", "IdentityService", "FirebaseExport", "FixtureTree", "LMDBEngine", "KeyValue",
+        "DocumentModel",
         "TestSupport",
       ]),
     tests(

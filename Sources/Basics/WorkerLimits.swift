@@ -12,6 +12,14 @@ package enum WorkerLimits {
   /// Unfinished commits whose rules take longer than a few milliseconds, of at most 512 KiB each. Another one is
   /// evaluated by the event loop of its client, which holds that client back.
   package static let plannersUnfinishedMax = 128
+  /// Unfinished requests that are too large for an event loop to decode. Another one is decoded by the event loop of its
+  /// client, which holds that client back. Each one waits as a copy of its body.
+  package static let decodersUnfinishedMax = 8
+  /// Unfinished requests that wait for another identity provider. Another one gets TOO_MANY_ATTEMPTS_TRY_LATER, or an
+  /// error page.
+  package static let providersUnfinishedMax = 64
+  /// The threads for requests that wait for another identity provider.
+  package static let providersThreadsMax = 4
   /// Mails that are not sent yet. A request that sends another one gets QUOTA_EXCEEDED.
   package static let mailsUnfinishedMax = 256
   /// Unfinished requests for metrics or readiness: of administrators, and again as many of other callers. Another one
@@ -30,6 +38,10 @@ package enum WorkerLimits {
   package static let uploadsThreadsMax = 64
   /// The threads that read content for downloads if it is not in memory. Each download has one job at a time.
   package static let fileReadsThreadsMax = 32
+  /// Unfinished look-ups of files of web apps. Another request that needs one gets status 503.
+  package static let hostingUnfinishedMax = 1024
+  /// The threads that look for files of web apps, and read and compress them.
+  package static let hostingThreadsMax = 8
   /// Unfinished early syncs of uploads. An upload skips another one, so its last sync takes longer.
   package static let fileSyncsUnfinishedMax = 32
   /// The threads for early syncs of uploads.

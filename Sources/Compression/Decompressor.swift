@@ -4,16 +4,18 @@ import CZstd
 /// Decodes a compressed stream piece by piece. Consecutive members or frames decode to the concatenation of their
 /// contents.
 ///
-/// Memory: about 40 KB for gzip, and the window of the frame for zstd, at most 128 MiB. The length of the content has
+/// Memory: about 40 KB for gzip and deflate, and the window of the frame for zstd, at most 128 MiB. The length of the content has
 /// no limit, since it is never in memory as a whole.
 package final class Decompressor {
   private enum State {
     case gzip(UnsafeMutablePointer<z_stream>)
+    case deflate(UnsafeMutablePointer<z_stream>)
     case zstd(OpaquePointer)
   }
 
   private let state: State
-  /// Whether the input so far is empty or ends with a complete member or frame.
+  /// Whether the input so far is empty or ends with a complete member or frame. For raw deflated bytes: whether the
+  /// stream has ended.
   package private(set) var isComplete = true
   /// Whether a gzip member ended, so that zero bytes may follow, as tapes and block devices append them.
   private var isAfterMember = false
@@ -22,14 +24,7 @@ package final class Decompressor {
   /// - Throws: ``CompressionError/noMemory``.
   package init(_ format: CompressionFormat) throws(CompressionError) {
     switch format {
-    case .gzip:
-      let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
-      stream.initialize(to: z_stream())
-      guard czlib_inflate_init_gzip(stream) == Z_OK else {
-        stream.deallocate()
-        throw .noMemory
-      }
-      state = .gzip(stream)
+    case .gzip: state = .gzip(try Self.makeStream(czlib_inflate_init_gzip))
     case .zstd:
       guard let stream = ZSTD_createDStream() else { throw .noMemory }
       _ = ZSTD_DCtx_setParameter(stream, ZSTD_d_windowLogMax, Int32(CompressionLimits.zstdWindowLogMax))
@@ -37,9 +32,33 @@ package final class Decompressor {
     }
   }
 
+  private init(_ state: State) {
+    self.state = state
+    isComplete = false
+  }
+
+  /// Returns the state for one raw deflated stream (RFC 1951), as the entries of zip archives contain it. The stream has
+  /// no checksum. Bytes after its end stay unread.
+  /// - Throws: ``CompressionError/noMemory``.
+  package static func rawDeflate() throws(CompressionError) -> Decompressor {
+    Decompressor(.deflate(try makeStream(czlib_inflate_init_raw)))
+  }
+
+  private static func makeStream(
+    _ start: (UnsafeMutablePointer<z_stream>) -> Int32
+  ) throws(CompressionError) -> UnsafeMutablePointer<z_stream> {
+    let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
+    stream.initialize(to: z_stream())
+    guard start(stream) == Z_OK else {
+      stream.deallocate()
+      throw .noMemory
+    }
+    return stream
+  }
+
   deinit {
     switch state {
-    case .gzip(let stream):
+    case .gzip(let stream), .deflate(let stream):
       inflateEnd(stream)
       stream.deallocate()
     case .zstd(let stream):
@@ -55,12 +74,13 @@ package final class Decompressor {
     _ input: UnsafeRawBufferPointer, from position: inout Int, into output: UnsafeMutableRawBufferPointer
   ) throws(CompressionError) -> Int {
     switch state {
-    case .gzip(let stream): try inflate(stream, input, from: &position, into: output)
+    case .gzip(let stream): try inflateMembers(stream, input, from: &position, into: output)
+    case .deflate(let stream): isComplete ? 0 : try inflate(stream, input, from: &position, into: output)
     case .zstd(let stream): try decompress(stream, input, from: &position, into: output)
     }
   }
 
-  private func inflate(
+  private func inflateMembers(
     _ stream: UnsafeMutablePointer<z_stream>, _ input: UnsafeRawBufferPointer, from position: inout Int,
     into output: UnsafeMutableRawBufferPointer
   ) throws(CompressionError) -> Int {
@@ -72,6 +92,16 @@ package final class Decompressor {
     }
     guard position < input.count || !isComplete else { return 0 }
     isComplete = false
+    let count = try inflate(stream, input, from: &position, into: output)
+    isAfterMember = isComplete
+    return count
+  }
+
+  /// Decodes bytes, and sets ``isComplete`` at the end of the stream.
+  private func inflate(
+    _ stream: UnsafeMutablePointer<z_stream>, _ input: UnsafeRawBufferPointer, from position: inout Int,
+    into output: UnsafeMutableRawBufferPointer
+  ) throws(CompressionError) -> Int {
     let room = min(output.count, Int(UInt32.max))
     let start = input.baseAddress.map { UnsafeMutableRawPointer(mutating: $0 + position) }
     stream.pointee.next_in = start?.assumingMemoryBound(to: UInt8.self)
@@ -82,12 +112,10 @@ package final class Decompressor {
     let status = CZlib.inflate(stream, Z_NO_FLUSH)
     position += Int(before - stream.pointee.avail_in)
     switch status {
-    case Z_STREAM_END:
-      isComplete = true
-      isAfterMember = true
+    case Z_STREAM_END: isComplete = true
     case Z_OK, Z_BUF_ERROR: break
     case Z_MEM_ERROR: throw .noMemory
-    default: throw .damaged(stream.pointee.msg.map { String(cString: $0) } ?? "invalid gzip data")
+    default: throw .damaged(stream.pointee.msg.map { String(cString: $0) } ?? "invalid deflated data")
     }
     return room - Int(stream.pointee.avail_out)
   }

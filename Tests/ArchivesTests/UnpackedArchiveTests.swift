@@ -1,3 +1,4 @@
+import Compression
 import FixtureTree
 import Foundation
 import Testing
@@ -83,7 +84,7 @@ import TestSupport
       + Self.entry("link", Array("x".utf8), type: "2")
       + Self.entry("././@LongLink", Array(long.utf8) + [0], type: "L") + Self.entry("short", Array("long".utf8))
       + Self.entry("pax", Array(pax.utf8), type: "x") + Self.entry("short", Array("pax".utf8)) + Self.end
-    for bytes in [tar, Self.gzip(tar, Self.crc)] {
+    for bytes in [tar, Self.gzip(tar, Self.crc), try Self.compressed(tar, .gzip), try Self.compressed(tar, .zstd)] {
       let archive = try unpack(bytes)
       #expect(try text(archive, "a/output-0") == "hello")
       #expect(try text(archive, long) == "long")
@@ -91,6 +92,10 @@ import TestSupport
       let folder = try #require(archive).folder
       #expect(!FileManager.default.fileExists(atPath: "\(folder)/link"))
     }
+  }
+
+  private static func compressed(_ bytes: [UInt8], _ format: CompressionFormat) throws -> [UInt8] {
+    try Compressor(format).encode(bytes, isLast: true)
   }
 
   @Test func theFolderIsRemovedWithTheObject() throws {
@@ -111,7 +116,9 @@ import TestSupport
     let tar = Self.entry("a", [UInt8](repeating: 7, count: 3000)) + Self.end
     #expect(try message(Array(tar[..<1000])).contains("incomplete"))
     let packed = Self.gzip(tar, Self.crc)
-    #expect(try message(Array(packed[..<2000])).contains("incomplete"))
+    #expect(try message(Array(packed[..<2000])).contains("the gzip data end too early"))
+    let zstd = try Self.compressed(tar, .zstd)
+    #expect(try message(Array(zstd.dropLast(3))).contains("the zstd data end too early"))
     var damaged = packed
     damaged[2000] ^= 1
     #expect(try message(damaged).contains("damaged"))
@@ -127,6 +134,14 @@ import TestSupport
   @Test func aZipArchiveIsUnpacked() throws {
     let zip = Self.zip([("a/output-0", Array("hello".utf8))])
     #expect(try text(try unpack(zip), "a/output-0") == "hello")
+    // The deflated bytes of a gzip file without extra fields are between its header and its checksum.
+    let deflated = Array(try Self.compressed(Array("hello".utf8), .gzip).dropFirst(10).dropLast(8))
+    let packed = Self.zip([("a/output-0", Array("hello".utf8))], deflated: deflated)
+    #expect(try text(try unpack(packed), "a/output-0") == "hello")
+    let cut = Self.zip([("a/output-0", Array("hello".utf8))], deflated: Array(deflated.dropLast()))
+    #expect(try message(cut).contains("a/output-0: the deflate data end too early"))
+    let other = Self.zip([("a/output-0", Array("hallo".utf8))], deflated: deflated)
+    #expect(try message(other).contains("the content is damaged"))
     #expect(try message(Self.zip([("../x", [1])])).contains("not safe to unpack"))
     var damaged = zip
     damaged[40] ^= 1
@@ -134,20 +149,22 @@ import TestSupport
     #expect(try message(Array(zip.dropLast(10))).contains("incomplete"))
   }
 
-  /// Returns a zip archive of stored files.
-  private static func zip(_ files: [(name: String, content: [UInt8])]) -> [UInt8] {
+  /// Returns a zip archive of stored files, or of one file that is deflated.
+  private static func zip(_ files: [(name: String, content: [UInt8])], deflated: [UInt8]? = nil) -> [UInt8] {
     func number(_ value: Int, _ count: Int) -> [UInt8] {
       (0..<count).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
     }
     var (out, directory): ([UInt8], [UInt8]) = ([], [])
     for (name, content) in files {
       let sum = Int(content.withUnsafeBytes(crc))
+      let packed = deflated ?? content
       let fields: [UInt8] =
-        [20, 0, 0, 0, 0, 0, 0, 0, 0, 0] + number(sum, 4) + number(content.count, 4) + number(content.count, 4)
+        [20, 0, 0, 0, deflated == nil ? 0 : 8, 0, 0, 0, 0, 0] + number(sum, 4) + number(packed.count, 4)
+        + number(content.count, 4)
         + number(name.utf8.count, 2) + [0, 0]
       directory += [0x50, 0x4B, 1, 2, 20, 0] + fields + [UInt8](repeating: 0, count: 10) + number(out.count, 4)
       directory += Array(name.utf8)
-      out += [0x50, 0x4B, 3, 4] + fields + Array(name.utf8) + content
+      out += [0x50, 0x4B, 3, 4] + fields + Array(name.utf8) + packed
     }
     return out + directory + [0x50, 0x4B, 5, 6, 0, 0, 0, 0] + number(files.count, 2) + number(files.count, 2)
       + number(directory.count, 4) + number(out.count, 4) + [0, 0]

@@ -102,6 +102,38 @@ import TestSupport
     #expect(throws: CompressionError.windowTooLarge) { try decode(frame, .zstd) }
   }
 
+  /// Decodes a raw deflated stream in input pieces of `piece` bytes. `left` is the number of bytes after the stream.
+  private func inflate(_ coded: [UInt8], piece: Int) throws -> (bytes: [UInt8], isComplete: Bool, left: Int) {
+    let decompressor = try Decompressor.rawDeflate()
+    var out: [UInt8] = []
+    var offset = 0
+    var space = [UInt8](repeating: 0, count: 100)
+    while true {
+      let input = Array(coded[offset..<min(coded.count, offset + piece)])
+      var position = 0
+      let count = try input.withUnsafeBytes { input in
+        try space.withUnsafeMutableBytes { try decompressor.decode(input, from: &position, into: $0) }
+      }
+      out += space[..<count]
+      offset += position
+      if position == 0, count == 0 { return (out, decompressor.isComplete, coded.count - offset) }
+    }
+  }
+
+  @Test func aRawStreamEndsWithItsLastBlock() throws {
+    let content = Self.sample(3000, seed: 4)
+    // The deflated bytes of a gzip member without extra fields are between its header and its checksum.
+    let deflated = Array(try encode([content], .gzip).dropFirst(10).dropLast(8))
+    for piece in [1, 100, Int.max / 2] {
+      let decoded = try inflate(deflated + [1, 2, 3], piece: piece)
+      #expect(decoded.bytes == content && decoded.isComplete && decoded.left == 3)
+    }
+    for count in [0, 1, deflated.count / 2, deflated.count - 1] {
+      #expect(try !inflate(Array(deflated[..<count]), piece: 100).isComplete, "\(count) bytes")
+    }
+    #expect(throws: CompressionError.self) { try inflate([7, 1, 2, 3], piece: 100) }
+  }
+
   @Test func namesAndHeadsShowTheFormat() {
     #expect(CompressionFormat(nameOfFile: "a.json.gz") == .gzip)
     #expect(CompressionFormat(nameOfFile: "a.zst") == .zstd)

@@ -26,7 +26,8 @@ enum HostileLoad: CaseIterable, Sendable {
   /// The clients of a load. They live until ``end()``.
   final class Clients: Sendable {
     private struct State: @unchecked Sendable {
-      // Each socket is used by one thread at a time: by the one that opened it, then by `end`.
+      // Sendable: `state` protects the arrays. A thread of the load may use a socket while `end` resets it, which only
+      // shuts the socket down; `end` closes it after those threads have ended.
       var sockets: [LoopbackSocket] = []
       var isOver = false
       /// Each waits for threads.
@@ -123,7 +124,7 @@ enum HostileLoad: CaseIterable, Sendable {
   }
 
   private struct SlowSocket: @unchecked Sendable {
-    // One thread reads from it.
+    // Sendable: after the request was sent, only the thread of its number reads from the socket.
     let socket: LoopbackSocket
   }
 

@@ -1,11 +1,12 @@
 import DocumentModel
-import DocumentStore
 import KeyEncoding
 import KeyValue
 import LMDBEngine
 import Testing
 import TestSupport
 import WireFormat
+
+@testable import DocumentStore
 
 /// The states of a database at all its versions, as plain dictionaries.
 private struct Model {
@@ -347,6 +348,54 @@ private struct History {
     #expect(try db.get("c/d0", at: second)?.fields["n"] == 2)
     #expect(try db.get("c/d0", at: third - 1)?.fields["n"] == 2)
     #expect(try StoreDump(db, table: .history).entries.count == 1)
+  }
+
+  /// A year forward, a commit, and back: all later versions are ahead of the clock.
+  @Test func theHistoryIsBoundedAfterAWrongClock() throws {
+    let db = try TestDatabase(retention: Retention(historySeconds: 300))
+    try db.commit(.set("c/d", ("n", -1)))
+    db.time.advance(seconds: 365 * 86_400)
+    try db.commit(.set("c/d", ("n", 0)))
+    db.time.advance(seconds: -365 * 86_400)
+    var versions: [Int64] = []
+    for round in 1...60 {
+      versions.append(try db.commit(.set("c/d", ("n", .integer(Int64(round))))).version.microseconds)
+      db.time.advance(seconds: 20)
+      try db.maintain()
+      // The history covers 300 seconds, at most a minute and a mark more.
+      #expect(try StoreDump(db, table: .history).entries.count <= (300 + 60 + 40) / 20)
+    }
+    #expect(versions[0] > db.time.now)
+    func isReadable(_ version: Int64) throws -> Bool {
+      do {
+        try db.database.read { try db.database.checkReadable(version, &$0) }
+        return true
+      } catch CommitError.readTimeTooOld { return false }
+    }
+    // 15 commits in 300 seconds.
+    for version in versions.suffix(15) { #expect(try isReadable(version)) }
+    #expect(try !isReadable(versions[60 - 21]))
+    // When the clock has caught up, versions are times again.
+    db.time.advance(seconds: 366 * 86_400)
+    try db.maintain()
+    #expect(try StoreDump(db, table: .history).entries.isEmpty)
+  }
+
+  /// After a restart the ages of versions are unknown, so the number of changes bounds the history.
+  @Test func theHistoryIsBoundedByCountAfterAWrongClock() throws {
+    let db = try TestDatabase(retention: Retention(changeLogEntriesMax: 1000))
+    db.time.advance(seconds: 365 * 86_400)
+    try db.commit(.set("c/d0", ("n", -1)))
+    db.time.advance(seconds: -365 * 86_400)
+    for round in 0..<40 {
+      for part in 0..<10 {
+        try db.commit(CommitRequest((0..<10).map { .set("c/d\($0)", ("n", .integer(Int64(round * 10 + part)))) }))
+      }
+      try db.maintain()
+      #expect(try db.meta(.changeLogCount) <= 1000 + Int64(Trimmer.batchEntriesMax) + 100)
+      #expect(try StoreDump(db, table: .history).entries.count <= 1000 + Trimmer.batchEntriesMax + 100)
+    }
+    #expect(try db.meta(.historyFrom) > db.time.now)
   }
 
   @Test func theLogIsTrimmedByCount() throws {

@@ -14,7 +14,11 @@ import TestSupport
 
 /// A storage service in memory, with rules and a clock that a test controls, and without HTTP.
 final class TestStorage {
-  let service: StorageService
+  private(set) var service: StorageService
+  /// The service keys that were revoked.
+  let revokedKeys = Observed<Set<String>>([])
+  private let metadata: LMDBStore
+  private let configuration: FileStore.Configuration
   let time = SteppedTime()
   let rules = FileRules()
   let database: FirestoreService
@@ -36,14 +40,27 @@ final class TestStorage {
       }
     }
     change(&configuration)
-    let files = FileStore(
-      metadata: try LMDBStore.open(.inMemory(mapBytes: 64 << 20)),
-      contents: try ContentDirectory(directory.path + "/f"),
-      configuration: configuration)
-    try files.recover()
-    service = StorageService(
-      store: LazyFileStore { files }, rules: rules, documents: database, project: "p")
+    self.configuration = configuration
+    metadata = try LMDBStore.open(.inMemory(mapBytes: 64 << 20))
+    service = try Self.service(metadata, directory, configuration, rules, database, revokedKeys)
     if let statements { try set(statements) }
+  }
+
+  private static func service(
+    _ metadata: LMDBStore, _ directory: TemporaryDirectory, _ configuration: FileStore.Configuration,
+    _ rules: FileRules, _ database: FirestoreService, _ revokedKeys: Observed<Set<String>>
+  ) throws -> StorageService {
+    let files = FileStore(
+      metadata: metadata, contents: try ContentDirectory(directory.path + "/f"), configuration: configuration)
+    try files.recover()
+    return StorageService(
+      store: LazyFileStore { files }, rules: rules, documents: database, project: "p",
+      isCurrentKey: { !revokedKeys.value.contains($0) })
+  }
+
+  /// Opens the stored files again, as after a restart of the server.
+  func restart() throws {
+    service = try Self.service(metadata, directory, configuration, rules, database, revokedKeys)
   }
 
   /// Replaces the rules of all objects.

@@ -142,6 +142,47 @@ import WireFormat
     #expect(error == .denied("The user who started the upload may not continue it: disabled."))
   }
 
+  /// The token of a program, whose check reports nothing: only the ID of its key counts.
+  private final class KeyToken: TokenRevocationCheck {
+    let keyID: String?
+    var revocationReason: String? { nil }
+    init(_ keyID: String?) { self.keyID = keyID }
+  }
+
+  @Test(arguments: [false, true]) func uploadsEndWithTheKeyThatBeganThem(restarts: Bool) throws {
+    let storage = try TestStorage("allow create;")
+    func begin(_ name: String, _ key: String?) throws -> String {
+      try storage.begin(name, as: .administrator(revocationCheck: KeyToken(key)))
+    }
+    let names = ["first", "second", "none"]
+    let ids = [try begin("first", "k1"), try begin("second", "k2"), try begin("none", nil)]
+    for id in ids { #expect(try storage.append(id, "012", at: 0, total: .unknown)?.receivedBytes == 3) }
+    if restarts { try storage.restart() }
+    storage.revokedKeys.update { $0.insert("k1") }
+    // It does not matter who sends the next part.
+    for caller in [TestStorage.stranger, TestStorage.user("ann"), .admin] {
+      let error = failure { _ = try storage.append(ids[0], "34", at: 3, total: .here, as: caller) }
+      #expect(error == .denied("The user who started the upload may not continue it: its key was revoked."))
+    }
+    for (id, name) in zip(ids, names).dropFirst() {
+      #expect(try storage.append(id, "34", at: 3, total: .here, as: TestStorage.stranger)?.object != nil)
+      #expect(try storage.text(name) == "01234")
+    }
+    #expect(try storage.text("first") == nil)
+  }
+
+  @Test func aKeyThatIsRevokedDuringAPartEndsTheUpload() throws {
+    let storage = try TestStorage("allow create;")
+    let id = try storage.begin("a", as: .administrator(revocationCheck: KeyToken("k1")))
+    let upload = try storage.service.appendUpload(
+      UploadPart(of: id, start: 0, total: .here), as: TestStorage.stranger)
+    upload.open()
+    upload.append(Array("text".utf8))
+    storage.revokedKeys.update { $0.insert("k1") }
+    #expect(failure { _ = try upload.finish() }?.isDenied == true)
+    #expect(failure { _ = try storage.append(id, "text", at: 0, total: .here) } == .uploadOver)
+  }
+
   @Test func quotasApplyPerOwner() throws {
     let storage = try TestStorage("allow create;") { $0.uploadsOfOwnerMax = 2 }
     let callers: [(Caller, String, FilesError?)] = [

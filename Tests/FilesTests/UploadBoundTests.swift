@@ -1,8 +1,9 @@
-import Files
 import Foundation
 import KeyValue
 import Synchronization
 import Testing
+
+@testable import Files
 
 /// The limits of what untrusted clients can make a store keep.
 @Suite struct UploadBoundTests {
@@ -32,6 +33,42 @@ import Testing
     files.clock.advance(seconds: UploadRecord.lifetimeSeconds + 1)
     try files.store.removeOldUploads()
     #expect(ids.compactMap(initiator) == [])
+  }
+
+  @Test func theKeyOfAnUploadIsStored() throws {
+    let files = try TestFiles()
+    var ids: [String: String?] = [:]
+    for key in ["k1", nil] {
+      var record = UploadRecord(name: TestFiles.name("a"), attributes: ObjectAttributes())
+      record.isAdmin = true
+      record.keyID = key
+      try files.store.beginUpload(record)
+      let upload = try files.store.openUpload(record.id)
+      try files.store.saveUpload(upload)
+      files.store.endUpload(upload)
+      ids[record.id] = .some(key)
+    }
+    try files.reopen()
+    for (id, key) in ids {
+      #expect(try files.store.upload(id).keyID == key)
+      #expect(try files.store.openUpload(id).record.keyID == key)
+    }
+  }
+
+  /// Records of version 1 end with the owner.
+  @Test func recordsWithoutAKeyAreReadable() throws {
+    var record = UploadRecord(name: TestFiles.name("a"), attributes: ObjectAttributes())
+    record.created = 1
+    record.isAdmin = true
+    record.owner = .user("ann")
+    let old = record.encoded
+    let owner: [UInt8] = [16, 4] + "uann".utf8
+    #expect(old.suffix(owner.count) == owner[...])
+    #expect(old.withUnsafeBytes { UploadRecord(id: record.id, record: $0) } == record)
+    // A new record is an old one and one more field, which an older version of the server ignores.
+    record.keyID = "k1"
+    #expect(record.encoded == old + [17, 2] + "k1".utf8)
+    #expect(record.encoded.withUnsafeBytes { UploadRecord(id: record.id, record: $0) } == record)
   }
 
   @Test func failedOpeningIsRetriedAfterAPause() throws {

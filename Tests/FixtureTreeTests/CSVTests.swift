@@ -69,8 +69,37 @@ import WireFormat
       ])
   }
 
+  @Test func datesAreInferred() throws {
+    #expect(
+      try read("id,d,y\na,2025-03-27,2025\nb,2025-03-27T14:30:00Z,2024\n") { $0.infersTypes = true } == [
+        #"users/a {d: time(2025-03-27T00:00:00Z), id: "a", y: 2025}"#,
+        #"users/b {d: time(2025-03-27T14:30:00Z), id: "b", y: 2024}"#,
+      ])
+  }
+
+  @Test(
+    arguments: [
+      ("id;n\r\na;1,5\r\n", ";"), ("\n\"id\"\tn\na\t1,5\n", "\t"), ("\u{FEFF}\"id\";n\na;\"1,5\"\n", ";"),
+    ])
+  func theHeaderShowsTheDelimiter(text: String, delimiter: Character) throws {
+    let found = try RecordsReaderTests.read(text, name: "x.csv")
+    #expect(found.lines == [#"users/a {id: "a", n: "1,5"}"#])
+    #expect(found.tally.foundDelimiter == delimiter.asciiValue)
+    #expect(try RecordsReaderTests.read(text, name: "x.csv", chunkBytesMax: 1).lines == found.lines)
+  }
+
+  @Test func commasAreTheDelimiterOfOtherHeaders() throws {
+    let found = try RecordsReaderTests.read("id,\"a;b\",c;d\nx,1,2\n", name: "x.csv")
+    #expect(found.lines == [#"users/x {a;b: "1", c;d: "2", id: "x"}"#] && found.tally.foundDelimiter == nil)
+    #expect(try read("\"a;b\"\n1\n").count == 1)
+  }
+
   static let refused: [(text: String, collection: String?, error: String)] = [
     ("", "users", "x.csv:1:1: the file is empty; its first row must name the columns"),
+    (
+      "a;b\tc\n1;2\t3\n", "users",
+      "x.csv:1:1: the header has no comma, but semicolons and tabs; name the character between cells with --delimiter"
+    ),
     ("id,n\n1\n", nil, "x.csv:1:1: the rows have no paths; name the collection that they are for: --collection users"),
     (
       "id,n\n1\n", "users",

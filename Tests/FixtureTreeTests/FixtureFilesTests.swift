@@ -25,6 +25,7 @@ import WireFormat
       ["users": 6, "users/*/habits": 12, "users/*/habits/*/history": 979, "users/*/reports": 6]
     ),
     ("habitual", ["habits": 15, "records": 873]),
+    ("shop", ["customers": 4, "orders": 7, "orders/*/items": 11, "products": 8, "products/*/reviews": 6]),
     (
       "journeys",
       [

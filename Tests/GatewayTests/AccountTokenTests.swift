@@ -1,59 +1,24 @@
 import Accounts
 import DocumentModel
-import DocumentStore
-import Foundation
 import HearthServer
-import Synchronization
 import Testing
 import TestSupport
 
 /// Production mode: the credentials that the server accepts over REST and gRPC, and how they end (auth-api.md,
 /// section 8).
 @Suite struct AccountTokenTests {
-  private final class Server {
-    let server: TestServer
-    let time = SteppedTime()
-    /// The log lines of the server.
-    fileprivate let lines: ReportedLines
-    private let directory: TemporaryDirectory
-    var accounts: AccountStore { server.server.accounts }
-
-    init(_ mode: HearthConfiguration.Mode = .production) throws {
-      directory = try TemporaryDirectory()
-      let file = directory.path + "/firestore.rules"
-      try """
-      rules_version = '2';
-      service cloud.firestore {
-        match /databases/{database}/documents {
-          match /open/{id} { allow get; }
-          match /users/{uid} { allow get: if request.auth.uid == uid; }
-          match /roles/{role} { allow get: if request.auth.token.role == role; }
-        }
-      }
-      """.write(toFile: file, atomically: true, encoding: .utf8)
-      let time = time
-      let lines = ReportedLines()
-      self.lines = lines
-      server = try TestServer(mode) {
-        $0.rules = [HearthConfiguration.RulesFile(file)]
-        $0.clock = Clock { time.now }
-        $0.report = { lines.add($0) }
-      }
-    }
-
-    func get(_ path: String, _ token: String?) throws -> TestServer.Response {
-      try server.call("GET", path, headers: token.map { [("Authorization", "Bearer \($0)")] } ?? [])
-    }
-
-    func token(_ uid: String, _ claims: [(String, Value)] = []) throws -> String {
-      var user = SignedInUser(uid: uid, provider: "custom", authTimeSeconds: accounts.nowSeconds)
-      user.customClaims = MapValue(claims)
-      return try accounts.mintIDToken(for: user)
-    }
+  private static func server(_ mode: HearthConfiguration.Mode = .production) throws -> RulesServer {
+    try RulesServer(
+      mode,
+      rules: """
+        match /open/{id} { allow get; }
+        match /users/{uid} { allow get: if request.auth.uid == uid; }
+        match /roles/{role} { allow get: if request.auth.token.role == role; }
+        """)
   }
 
   @Test func signedTokensReachTheRules() throws {
-    let server = try Server()
+    let server = try Self.server()
     let token = try server.token("ann", [("role", .string("editor"))])
     for _ in 0..<2 {
       #expect(try server.get("/users/ann", token).status == 404)
@@ -63,7 +28,7 @@ import TestSupport
     }
     #expect(try server.get("/users/ann", nil).status == 403)
     #expect(try server.get("/open/x", nil).status == 404)
-    let grpc = try GRPCConnection(port: server.server.port)
+    let grpc = try GRPCConnection(port: server.port)
     for (uid, status) in [("ann", 5), ("bob", 7)] {
       let name = "\(TestServer.name)/users/\(uid)"
       let message = [10, UInt8(name.utf8.count)] + Array(name.utf8)
@@ -73,9 +38,9 @@ import TestSupport
   }
 
   @Test func badTokensAreRefusedEvenIfRulesAllowAll() throws {
-    let server = try Server()
+    let server = try Self.server()
     let token = try server.token("ann")
-    let other = try Server()
+    let other = try Self.server()
     let parts = token.split(separator: ".").map(String.init)
     let bad = [
       "owner", "ya29.x", "hat_x", "hat_a.1.b", "x", token + "A", String(token.dropLast()), "\(parts[0]).\(parts[1]).",
@@ -94,7 +59,7 @@ import TestSupport
   }
 
   @Test func cachedTokensEndWithTheirUsers() throws {
-    let server = try Server()
+    let server = try Self.server()
     let states = server.accounts.userStates
     func set(_ state: UserState) throws { try states.set(state, of: "ann") }
     let token = try server.token("ann")
@@ -116,11 +81,11 @@ import TestSupport
   }
 
   @Test(arguments: [true, false]) func openStreamsEndWithTheirTokens(disables: Bool) throws {
-    let server = try Server()
+    let server = try Self.server()
     let admin = [("Authorization", "Bearer \(server.accounts.serviceKeys.localAccessToken())")]
     func write() throws { #expect(try server.server.call("PATCH", "/users/ann", "{}", headers: admin).status == 200) }
     try write()
-    let grpc = try GRPCConnection(port: server.server.port)
+    let grpc = try GRPCConnection(port: server.port)
     let stream = grpc.open("Listen", headers: [("authorization", "Bearer \(try server.token("ann"))")])
     grpc.send(GRPCListenTests.documents(2, "users/ann"), on: stream)
     // The server reports that it added the target, then sends the document.
@@ -141,7 +106,7 @@ import TestSupport
   }
 
   @Test(arguments: [true, false]) func openStreamsOfAdministratorsEndWithTheirKeys(isSelfSigned: Bool) throws {
-    let server = try Server()
+    let server = try Self.server()
     let keys = server.accounts.serviceKeys
     let program = try ServiceProgram(try #require(MapValue(json: try keys.create(name: "backend", url: "http://x"))))
     let audience = isSelfSigned ? "https://firestore.googleapis.com/" : "https://oauth2.googleapis.com/token"
@@ -152,7 +117,7 @@ import TestSupport
       #expect(try server.server.call("PATCH", "/users/ann", "{}", headers: admin).status == 200)
     }
     try write()
-    let grpc = try GRPCConnection(port: server.server.port)
+    let grpc = try GRPCConnection(port: server.port)
     let stream = grpc.open("Listen", headers: [("authorization", "Bearer \(token)")])
     grpc.send(GRPCListenTests.documents(2, "users/ann"), on: stream)
     for _ in 0..<2 { _ = try #require(try grpc.next(on: stream)) }
@@ -169,7 +134,7 @@ import TestSupport
   }
 
   @Test func cachedTokensEndWithTheirKeys() throws {
-    let (server, cloud, other) = (try Server(), try Server(), try Server())
+    let (server, cloud, other) = (try Self.server(), try Self.server(), try Self.server())
     let issuer = TrustedIssuer(issuer: "https://securetoken.google.com/elsewhere", audience: "elsewhere")
     func trust(_ keys: SigningKeys) throws {
       _ = try keys.current(.idToken)
@@ -193,7 +158,7 @@ import TestSupport
   }
 
   @Test func serviceKeysMakeAdmins() throws {
-    let server = try Server()
+    let server = try Self.server()
     let file = try #require(MapValue(json: try server.accounts.serviceKeys.create(name: "backend", url: "http://x")))
     let program = try ServiceProgram(file)
     let now = server.accounts.nowSeconds
@@ -235,7 +200,7 @@ import TestSupport
   }
 
   @Test func keysAreManagedByAdmins() throws {
-    let server = try Server()
+    let server = try Self.server()
     let admin = [("Authorization", "Bearer \(server.accounts.serviceKeys.localAccessToken())")]
     let user = [("Authorization", "Bearer \(try server.token("ann"))")]
     func call(_ method: String, _ path: String, _ body: String? = nil, _ headers: [(String, String)]) throws
@@ -271,7 +236,7 @@ import TestSupport
   }
 
   @Test func keysArePublished() throws {
-    let server = try Server()
+    let server = try Self.server()
     let names = [
       "/robot/v1/metadata/x509/securetoken@system.gserviceaccount.com", "/identitytoolkit/v3/relyingparty/publicKeys",
     ]
@@ -290,23 +255,16 @@ import TestSupport
     }
     let discovery = try server.server.request("GET", "/securetoken.google.com/p/.well-known/openid-configuration")
     #expect(discovery.json("issuer") == "https://securetoken.google.com/p")
-    let emulator = try Server(.emulator)
+    let emulator = try Self.server(.emulator)
     #expect(try emulator.server.request("GET", "/v1/sessionCookiePublicKeys").text == #"{"keys":[]}"#)
   }
 
   @Test func emulatorsAcceptAccessTokens() throws {
-    let server = try Server(.emulator)
+    let server = try Self.server(.emulator)
     #expect(try server.get("/users/ann", server.accounts.serviceKeys.localAccessToken()).status == 404)
     #expect(try server.get("/users/ann", "hat_local.1.x").status == 401)
     #expect(try server.get("/users/ann", try server.token("ann")).status == 404)
   }
-}
-
-/// The lines that a server logs.
-fileprivate final class ReportedLines: Sendable {
-  private let lines = Mutex<[String]>([])
-  var all: [String] { lines.withLock { $0 } }
-  func add(_ line: String) { lines.withLock { $0.append(line) } }
 }
 
 /// A program with a service-account file.

@@ -119,7 +119,7 @@ import Transport
     let error = #expect(throws: HearthError.self) { try server([.init(.storage, port: taken)]) }
     #expect(
       error?.description == "port \(taken) on 127.0.0.1, which is to serve storage, is already in use; stop the "
-        + "program that uses it, or choose another port with --storage-port (--one-port disables the further ports)")
+        + "program that uses it, choose another port with --storage-port, or leave that option out")
   }
 
   @Test func theLogListsTheFurtherPorts() throws {

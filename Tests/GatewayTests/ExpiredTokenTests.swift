@@ -1,8 +1,5 @@
 import Accounts
 import DocumentModel
-import DocumentStore
-import Foundation
-import HearthServer
 import Testing
 import TestSupport
 
@@ -10,52 +7,12 @@ import TestSupport
 ///
 /// An idle stream may stay open for some seconds more. These tests commit a change in this time.
 @Suite struct ExpiredTokenTests {
-  private final class Service {
-    let server: TestServer
-    let time = SteppedTime()
-    private let directory: TemporaryDirectory
-    var accounts: AccountStore { server.server.accounts }
-
-    init() throws {
-      directory = try TemporaryDirectory()
-      let file = directory.path + "/firestore.rules"
-      try """
-      rules_version = '2';
-      service cloud.firestore {
-        match /databases/{database}/documents {
-          match /users/{uid} { allow read, write: if request.auth.uid == uid; }
-          match /notes/{id} { allow read: if request.auth != null; }
-        }
-      }
-      """.write(toFile: file, atomically: true, encoding: .utf8)
-      server = try TestServer(.production) { [time] in
-        $0.rules = [HearthConfiguration.RulesFile(file)]
-        $0.clock = Clock { time.now }
-      }
-      try accounts.users.insert(User(uid: "ann", createdAt: accounts.now() / 1000))
-    }
-
-    /// The lifetime of an ID token.
-    static let tokenSeconds = 3600
-
-    func token() throws -> String {
-      try accounts.mintIDToken(
-        for: SignedInUser(uid: "ann", provider: "custom", authTimeSeconds: accounts.nowSeconds))
-    }
-
-    /// Sets a field, as an administrator with a token that is valid now.
-    func set(_ path: String, _ text: String) throws {
-      let reply = try server.call(
-        "PATCH", "/" + path, #"{"fields": {"n": {"stringValue": "\#(text)"}}}"#,
-        headers: [("Authorization", "Bearer \(accounts.serviceKeys.localAccessToken())")])
-      try #require(reply.status == 200, "\(reply.text)")
-    }
-
-    func text(_ path: String) throws -> String? {
-      try server.call(
-        "GET", "/" + path, headers: [("Authorization", "Bearer \(accounts.serviceKeys.localAccessToken())")]
-      ).json("fields", "n", "stringValue")
-    }
+  private static func service() throws -> RulesServer {
+    try RulesServer(
+      rules: """
+        match /users/{uid} { allow read, write: if request.auth.uid == uid; }
+        match /notes/{id} { allow read: if request.auth != null; }
+        """, users: ["ann"])
   }
 
   /// A listener that a test reads as text until it ends.
@@ -82,8 +39,8 @@ import TestSupport
   }
 
   /// A listener of each protocol for one document, and for a query.
-  private static func listeners(_ service: Service, _ token: String) throws -> [Listener] {
-    let port = service.server.port
+  private static func listeners(_ service: RulesServer, _ token: String) throws -> [Listener] {
+    let port = service.port
     let authorization = [("authorization", "Bearer \(token)")]
     var listeners: [Listener] = []
     for target in [GRPCListenTests.documents(2, "users/ann"), GRPCListenTests.query(2, "notes")] {
@@ -121,12 +78,12 @@ import TestSupport
   }
 
   @Test func listenersDeliverNothingAfterExpiry() throws {
-    let service = try Service()
+    let service = try Self.service()
     try service.set("users/ann", "first")
     try service.set("notes/a", "first")
-    let listeners = try Self.listeners(service, try service.token())
+    let listeners = try Self.listeners(service, try service.token("ann"))
     for listener in listeners { try listener.read(until: "first") }
-    service.time.advance(seconds: Service.tokenSeconds - 1)
+    service.time.advance(seconds: RulesServer.tokenSeconds - 1)
     try service.set("users/ann", "in-time")
     try service.set("notes/a", "in-time")
     for listener in listeners { try listener.read(until: "in-time") }
@@ -143,15 +100,15 @@ import TestSupport
   /// A client without a back channel does not read. After the token has expired it gets what it could have read before,
   /// at most.
   @Test func channelDeliversNothingThatChangedAfterExpiry() throws {
-    let service = try Service()
+    let service = try Self.service()
     try service.set("users/ann", "first")
-    let channel = ChannelClient(service.server.port)
+    let channel = ChannelClient(service.port)
     let add =
       #"{"database":"projects/p/databases/(default)","addTarget":{"targetId":2,"#
       + #""documents":{"documents":["\#(TestServer.name)/users/ann"]}}}"#
     try channel.open(
-      ChannelClient.form([add], from: 0, headers: "Authorization:Bearer \(try service.token())\r\n"))
-    service.time.advance(seconds: Service.tokenSeconds)
+      ChannelClient.form([add], from: 0, headers: "Authorization:Bearer \(try service.token("ann"))\r\n"))
+    service.time.advance(seconds: RulesServer.tokenSeconds)
     try service.set("users/ann", "too-late")
     try channel.listen("AID=0&CI=0")
     var rest = ""
@@ -160,20 +117,20 @@ import TestSupport
   }
 
   @Test func writeStreamsApplyNothingAfterExpiry() throws {
-    let service = try Service()
-    let token = try service.token()
-    let grpc = try GRPCConnection(port: service.server.port)
+    let service = try Self.service()
+    let token = try service.token("ann")
+    let grpc = try GRPCConnection(port: service.port)
     let stream = grpc.open("Write", headers: [("authorization", "Bearer \(token)")])
     grpc.send(GRPCStreamTests.request() + GRPCStreamTests.request([GRPCStreamTests.set("users/ann", 1)]), on: stream)
     for _ in 0..<2 { _ = try #require(try grpc.next(on: stream)) }
-    let channel = ChannelClient(service.server.port, "Write")
+    let channel = ChannelClient(service.port, "Write")
     try channel.open(
       ChannelClient.form(
         [#"{"database":"projects/p/databases/(default)"}"#], from: 0, headers: "Authorization:Bearer \(token)\r\n"))
     try channel.listen("AID=0&CI=0")
     #expect(try channel.next().contains("streamToken"))
     try service.set("users/ann", "first")
-    service.time.advance(seconds: Service.tokenSeconds)
+    service.time.advance(seconds: RulesServer.tokenSeconds)
     // The time of the commit that rules compare with the token is later too.
     grpc.send(GRPCStreamTests.request([GRPCStreamTests.set("users/ann", 2)]), on: stream)
     #expect(try grpc.end(of: stream).status == 16)
@@ -188,16 +145,16 @@ import TestSupport
 
   /// A program's streams outlive its short access token (docs/security.md), but not its key.
   @Test func changeFeedOfAProgramContinuesUntilItsKeyIsRevoked() throws {
-    let service = try Service()
+    let service = try Self.service()
     let keys = service.accounts.serviceKeys
     let program = try ServiceProgram(try #require(MapValue(json: try keys.create(name: "backend", url: "http://x"))))
     let signed = try program.sign(
       [("aud", .string("https://oauth2.googleapis.com/token"))], at: service.accounts.nowSeconds)
     let token = try keys.accessToken(for: Array(signed.utf8), at: [])
     let feed = try FeedConnection(
-      port: service.server.port, "GET", TestServer.root + ":changes", headers: [("authorization", "Bearer \(token)")])
+      port: service.port, "GET", TestServer.root + ":changes", headers: [("authorization", "Bearer \(token)")])
     try feed.read(until: "resumeToken")
-    service.time.advance(seconds: Service.tokenSeconds + 1)
+    service.time.advance(seconds: RulesServer.tokenSeconds + 1)
     try service.set("notes/a", "still-there")
     try feed.read(until: "still-there")
     // A new request with this token is refused, and users cannot open this feed at all.
@@ -205,10 +162,21 @@ import TestSupport
       try service.server.call("GET", ":changes", headers: [("Authorization", "Bearer \(token)")]).status
     }
     #expect(try status(token) == 401)
-    #expect(try status(try service.token()) == 403)
+    #expect(try status(try service.token("ann")) == 403)
     #expect(try keys.revoke("backend"))
     try service.set("notes/a", "too-late")
     #expect(try !feed.readToEnd().contains("too-late"))
+  }
+}
+
+extension RulesServer {
+  /// Sets a field to a text, as an administrator.
+  fileprivate func set(_ path: String, _ text: String) throws {
+    try set(path, "n", #"{"stringValue": "\#(text)"}"#)
+  }
+
+  fileprivate func text(_ path: String) throws -> String? {
+    try get("/" + path, admin).json("fields", "n", "stringValue")
   }
 }
 

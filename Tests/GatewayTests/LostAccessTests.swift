@@ -1,54 +1,21 @@
 import Accounts
 import DocumentModel
 import Foundation
-import HearthServer
 import Testing
 import TestSupport
 
 /// Production mode: after a user loses access, reads in the past and idle streams end too. Another user cannot use a
 /// transaction.
 @Suite struct LostAccessTests {
-  private final class Service {
-    let server: TestServer
-    private let directory: TemporaryDirectory
-    var accounts: AccountStore { server.server.accounts }
-
-    init() throws {
-      directory = try TemporaryDirectory()
-      let file = directory.path + "/firestore.rules"
-      try """
-      rules_version = '2';
-      service cloud.firestore {
-        match /databases/{database}/documents {
-          function role() { return get(/databases/$(database)/documents/roles/$(request.auth.uid)).data.name; }
-          match /team/{id} { allow read: if role() == 'reader'; }
-          match /notes/{id} { allow read: if resource.data.public == true; }
-          match /users/{uid} { allow read: if request.auth.uid == uid; }
-        }
-      }
-      """.write(toFile: file, atomically: true, encoding: .utf8)
-      server = try TestServer(.production) { $0.rules = [HearthConfiguration.RulesFile(file)] }
-      for uid in ["ann", "ben"] { try accounts.users.insert(User(uid: uid, createdAt: accounts.now() / 1000)) }
-    }
-
-    var admin: String { accounts.serviceKeys.localAccessToken() }
-
-    func token(_ uid: String) throws -> String {
-      try accounts.mintIDToken(
-        for: SignedInUser(uid: uid, provider: "custom", authTimeSeconds: accounts.nowSeconds))
-    }
-
-    func call(_ token: String?, _ method: String, _ path: String, _ body: String? = nil) throws -> TestServer.Response {
-      try server.call(method, path, body, headers: token.map { [("Authorization", "Bearer \($0)")] } ?? [])
-    }
-
-    /// Sets a field of a document. Returns the commit time.
-    @discardableResult
-    func set(_ path: String, _ field: String, _ value: String) throws -> String {
-      let reply = try call(admin, "PATCH", "/" + path, #"{"fields": {"\#(field)": \#(value)}}"#)
-      try #require(reply.status == 200, "\(reply.text)")
-      return try #require(reply.json("updateTime") as String?)
-    }
+  private static func service() throws -> RulesServer {
+    try RulesServer(
+      rules: """
+        function role() { return get(/databases/$(database)/documents/roles/$(request.auth.uid)).data.name; }
+        match /team/{id} { allow read: if role() == 'reader'; }
+        match /notes/{id} { allow read: if resource.data.public == true; }
+        match /users/{uid} { allow read: if request.auth.uid == uid; }
+        match /flags/{id} { allow get: if resource.data.open == true; }
+        """, users: ["ann", "ben"], usesSystemClock: true)
   }
 
   /// Requests of documents at a moment; MOMENT is a member of a JSON object.
@@ -66,7 +33,7 @@ import TestSupport
     """
 
   @Test(arguments: ["team", "notes"]) func lostAccessIsLostInThePast(collection: String) throws {
-    let service = try Service()
+    let service = try Self.service()
     let ann = try service.token("ann")
     try service.set("roles/ann", "name", #"{"stringValue": "reader"}"#)
     let time = try service.set("\(collection)/a", "public", #"{"booleanValue": true}"#)
@@ -98,8 +65,28 @@ import TestSupport
     #expect(try statuses() == Array(repeating: 403, count: 8))
   }
 
+  /// The rules need several slices for the batch. A denial has the same form in each of them.
+  @Test(arguments: [0, 999]) func aDeniedBatchIsAnArrayWithOneError(place: Int) throws {
+    let service = try Self.service()
+    for slice in 0..<2 {
+      let writes = (0..<500).map { number in
+        let name = "\(TestServer.name)/flags/\(10_000 + slice * 500 + number)"
+        let isOpen = slice * 500 + number != place
+        return #"{"update": {"name": "\#(name)", "fields": {"open": {"booleanValue": \#(isOpen)}}}}"#
+      }
+      let reply = try service.call(
+        service.admin, "POST", ":commit", #"{"writes": [\#(writes.joined(separator: ","))]}"#)
+      try #require(reply.status == 200, "\(reply.text)")
+    }
+    let names = (0..<1000).map { #""\#(TestServer.name)/flags/\#(10_000 + $0)""# }
+    let reply = try service.call(
+      service.token("ann"), "POST", ":batchGet", #"{"documents": [\#(names.joined(separator: ","))]}"#)
+    #expect(reply.status == 403)
+    #expect(reply.json(0, "error", "status") == "PERMISSION_DENIED", "\(reply.text)")
+  }
+
   @Test func transactionsBelongToTheirCallers() throws {
-    let service = try Service()
+    let service = try Self.service()
     let (ann, ben) = (try service.token("ann"), try service.token("ben"))
     let begun = try service.call(ann, "POST", ":beginTransaction", "{}")
     let transaction = try #require(begun.json("transaction") as String?, "\(begun.text)")
@@ -129,8 +116,8 @@ import TestSupport
   private static let endsWithin = Duration.seconds(3)
 
   @Test(arguments: Loss.allCases) func idleStreamsEnd(_ loss: Loss) throws {
-    let service = try Service()
-    let (port, token) = (service.server.port, try service.token("ann"))
+    let service = try Self.service()
+    let (port, token) = (service.port, try service.token("ann"))
     let authorization = [("authorization", "Bearer \(token)")]
     try service.set("users/ann", "n", #"{"integerValue": "1"}"#)
     let grpc = try GRPCConnection(port: port)
@@ -166,14 +153,14 @@ import TestSupport
   }
 
   @Test func theChangeFeedOfARevokedKeyEnds() throws {
-    let service = try Service()
+    let service = try Self.service()
     let keys = service.accounts.serviceKeys
     let program = try ServiceProgram(try #require(MapValue(json: try keys.create(name: "backend", url: "http://x"))))
     let signed = try program.sign(
       [("aud", .string("https://oauth2.googleapis.com/token"))], at: service.accounts.nowSeconds)
     let token = try keys.accessToken(for: Array(signed.utf8), at: [])
     let feed = try FeedConnection(
-      port: service.server.port, "GET", TestServer.root + ":changes", headers: [("authorization", "Bearer \(token)")])
+      port: service.port, "GET", TestServer.root + ":changes", headers: [("authorization", "Bearer \(token)")])
     try feed.read(until: "resumeToken")
     let start = ContinuousClock().now
     #expect(try keys.revoke("backend"))

@@ -18,7 +18,7 @@ import TestSupport
 
   /// The routes of a server with all APIs, in order.
   private static func routes() throws -> [any Endpoint] {
-    try TestServer().server.endpoints
+    try TestServer { $0.hosting = [.init("\(GuidePage.root)/docs")] }.server.endpoints
   }
 
   private static func page() throws -> String {

@@ -47,7 +47,7 @@ import TestSupport
     try fill(data)
     let report = try succeed(
       ["accounts", "export", "--format", "firebase", "--output", file, "--data", data, "--project", "shop"])
-    #expect(report.contains("1 account is without their password"), "\(report)")
+    #expect(report.contains("1 account is without its password"), "\(report)")
     #expect(report.contains("1 link to providers other than google.com"), "\(report)")
     #expect(report.contains("--hash-algo SCRYPT --hash-key KEY --salt-separator Bw== --rounds 8 --mem-cost 14"))
     #expect(!report.contains("e/LfMbPg"), "the signer key is a secret")
@@ -81,7 +81,9 @@ import TestSupport
     // A second run replaces the same accounts.
     #expect(try succeed(copying + ["--from-key", key]).contains("imported 3 of 3 accounts"))
     let list = try succeed(["accounts", "list", "--json", "--data", copy, "--project", "shop"])
-    #expect(list.contains("apple.com") && list.contains("google.com") && list.contains("passwordHash"), "\(list)")
+    #expect(list.contains("apple.com") && list.contains("google.com"), "\(list)")
+    #expect(!list.contains("passwordHash") && !list.contains("salt"), "\(list)")
+    #expect(try succeed(["accounts", "export", "--data", copy, "--project", "shop"]).contains("passwordHash"))
     let target = try HearthProcess(arguments: ["--data", copy, "--project", "shop"])
     defer { target.process.stop() }
     for (email, password) in [("ann@example.com", "correct horse"), ("bob@example.com", "secret1")] {

@@ -29,6 +29,8 @@ import TestSupport
     ("a is nan", .unary(field("a"), .isNaN)), ("a is not NaN", .unary(field("a"), .isNotNaN)),
     ("a == null", .unary(field("a"), .isNull)), ("a != null", .unary(field("a"), .isNotNull)),
     ("a == NaN", .unary(field("a"), .isNaN)), ("a != NaN", .unary(field("a"), .isNotNaN)),
+    ("a == b", is1("a", .equal, "b")),
+    ("a in [b, 'c d', 2025-03-01]", is1("a", .in, .array(["b", "c d", time("2025-03-01T00:00:00Z")]))),
     ("a == -1.5", is1("a", .equal, -1.5)), ("a == 1e3", is1("a", .equal, .double(1000))),
     ("a == 1.0", is1("a", .equal, 1.0)),
     ("a == true", is1("a", .equal, true)), ("a < Infinity", is1("a", .lessThan, .double(.infinity))),
@@ -68,7 +70,10 @@ import TestSupport
       ("", 64, "expected the name of a field (at its end)"), ("a", 64, "expected an operator after a: ==, !="),
       ("a = 1", 64, "write == instead of ="), ("a => 1", 64, "write == instead of ="),
       ("a ==", 64, "expected a value (at its end)"),
-      ("a == b", 64, #"a string needs quotes: "b" (at character 6)"#),
+      ("a == and", 64, "expected a value (at character 6)"),
+      ("a == New York", 64, "or the end; text with spaces needs quotes (at character 10)"),
+      ("a == True", 64, #"'True' is ambiguous; write true, or for text "True" (at character 6)"#),
+      ("a == 00123", 64, #"'00123' is neither a number nor a date; for text, write "00123""#),
       ("a == 1 b", 64, "expected 'and' or 'or', or the end"),
       ("a is 1", 64, "expected 'null' or 'nan' after 'is'"), ("a not 1", 64, "expected 'in' after 'not'"),
       ("a in 1", 64, "expected a list such as [1, 2]"), ("a in [1", 64, "expected ',' or ']'"),
@@ -77,7 +82,9 @@ import TestSupport
       ("t > 2025-03-01T1", 64, "is not a valid date"), ("(a == 1", 64, "expected ')', 'and' or 'or'"),
       ("a..b == 1", 64, "'a..b' is not a field path"), ("__name__ == a/b/c", 64, "expected the ID of a document"),
       (String(repeating: "(", count: 40) + "a == 1", 64, "nested deeper than 20"),
-      (#"a == {"$ref": 1}"#, 65, "the value of --where"), ("a == 1x", 65, "the value of --where"),
+      (#"a == {"$ref": 1}"#, 65, "the value of --where"),
+      ("a == 1x", 64, #"'1x' is neither a number nor a date; for text, write "1x" (at character 6)"#),
+      ("a == 99999999999999999999999999999999999999e999", 65, "the value of --where"),
     ] as [(String, Int32, String)])
   func mistakesAreExplained(text: String, code: Int32, message: String) {
     let error = #expect(throws: (any Error).self) {
@@ -86,6 +93,34 @@ import TestSupport
     let failure = error.map { CommandFailure($0) }
     #expect(failure?.exitCode == code)
     #expect(failure?.message.contains(message) == true, "\(failure?.message ?? "")")
+  }
+
+  private static let assignments: [(String, Value)] = [
+    ("Bob", "Bob"), ("Bob Smith", "Bob Smith"), (" a, b (c) ", "a, b (c)"), (#""12""#, "12"), ("'12'", "12"),
+    ("''", ""),
+    ("12", 12), (" 12 ", 12), ("-1.5", -1.5), ("true", true), ("null", .null), ("NaN", .double(.nan)),
+    ("2025-01-01", time("2025-01-01T00:00:00Z")), ("2025-01-01T10:00+02:00", time("2025-01-01T08:00:00Z")),
+    ("+39 055", "+39 055"), ("a=b", "a=b"), ("in", "in"), ("[a, 1, 'x y']", ["a", 1, "x y"]), ("[]", []),
+    (#"{"x": {"$double": 1}}"#, map(("x", 1.0))), (#"{"$ref": "users/ann"}"#, .reference("\(root)/users/ann")),
+    ("Zoë", "Zoë"), ("-", "-"), ("it's", "it's"),
+  ]
+
+  /// The values of `set` and `update` follow the rules of conditions.
+  @Test(arguments: assignments) func assignedValuesAreParsed(text: String, value: Value) throws {
+    let parsed = try ValueText.assigned(text, to: "f", of: Self.database)
+    #expect(parsed == value || "\(parsed)" == "\(value)")
+  }
+
+  @Test(
+    arguments: [
+      ("", "'f=' has no value"), ("00123", #"'00123' is neither a number nor a date; for text, write 'f="00123"'"#),
+      ("12 Main Street", "is neither a number nor a date; for text, write"), ("2025-02-30", "is not a valid date"),
+      ("NULL", "'NULL' is ambiguous; write null, or for text"), ("'a", "has no closing quote (at character 3)"),
+      (#""a" b"#, "expected one value, or the end"), ("[a b]", "expected ',' or ']'"), ("{", "is not closed"),
+    ] as [(String, String)])
+  func ambiguousValuesAreExplained(text: String, message: String) {
+    let error = #expect(throws: CommandFailure.self) { try ValueText.assigned(text, to: "f", of: Self.database) }
+    #expect(error?.message.contains(message) == true, "\(error?.message ?? "")")
   }
 
   @Test(arguments: [("/c/d/", "c/d"), ("//c", "c"), ("/\u{301}c/d", "\u{301}c/d"), ("/", "")])

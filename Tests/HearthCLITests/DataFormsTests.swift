@@ -142,6 +142,50 @@ import TestSupport
       result.output.contains("-: cannot copy the input to a temporary file, to read it twice"), "\(result.output)")
   }
 
+  @Test func theDelimiterOfAHeaderIsFound() throws {
+    let file = try directory.write("a.csv", "id;n;born\na;1,5;2025-03-27\n")
+    let imported = try run("import", file, "--collection", "found", "--drop-id", "--types", "infer")
+    #expect(imported.exit == .code(0), "\(imported.output)")
+    #expect(imported.output.contains("the header has no comma, so each ';' separates cells"), "\(imported.output)")
+    #expect(
+      try run("export", "found", "--format", "ndjson").output
+        == #"{"path": "found/a", "fields": {"born": {"$timestamp": "2025-03-27T00:00:00Z"}, "n": "1,5"}}"# + "\n")
+  }
+
+  @Test func optionsWithoutEffectAreRefused() throws {
+    let json = try directory.write("users.json", Self.array)
+    let tree = try directory.write("tree.json", #"{"$collections": ["a"], "a": {"b": {}}}"#)
+    for (words, code, message) in [
+      (["import", json, "--collection", "users", "--types", "strings"], 65, "--types applies to CSV only"),
+      (["import", json, "--collection", "users", "--delimiter", ";"], 65, "--delimiter applies to CSV only"),
+      (["import", tree, "--only", "firestore"], 64, "tree.json is not an export"),
+      (["import", tree, "--connections", "3"], 64, "'--data' and '--connections' exclude each other"),
+      (["export", "--read-time", "none"], 64, "'--data' and '--read-time' exclude each other"),
+      (["export", "--connections", "3"], 64, "'--data' and '--connections' exclude each other"),
+    ] as [([String], Int32, String)] {
+      let result = try HearthBinary.run(words + ["--data", directory.file("d"), "--project", "demo"])
+      #expect(result.exit == .code(code) && result.output.contains(message), "\(words): \(result.output)")
+    }
+    let limit = try HearthBinary.run(["import", tree, "--map-size", "1G"])
+    #expect(limit.exit == .code(64) && limit.output.contains("'--map-size' needs --data"), "\(limit.output)")
+  }
+
+  @Test func archivesThatCannotBeReadAreNamed() throws {
+    _ = try directory.write("a.json", "{}")
+    let made = try shell("tar cf a.tar a.json && gzip -k a.tar && cp a.json wrong.zip && cp a.json a.tar.xz")
+    #expect(made.exit == .code(0), "\(made.output)")
+    for command in ["cat a.tar |", "cat a.tar.gz |"] {
+      let result = try shell("\(command) hearth import - --data d --project demo --collection c")
+      #expect(result.exit == .code(65) && result.output.contains("is an archive, which can be imported only as a file"))
+    }
+    for (name, message) in [
+      ("wrong.zip", "does not contain an archive, despite its name"), ("a.tar.xz", ".tar.xz archives cannot be read"),
+    ] {
+      let result = try run("import", directory.file(name))
+      #expect(result.exit == .code(65) && result.output.contains(message), "\(result.output)")
+    }
+  }
+
   @Test func damagedFilesAreNamedAndChangeNothing() throws {
     _ = try directory.write("users.json", Self.array)
     #expect(
@@ -189,6 +233,12 @@ import TestSupport
         == "900,000 documents imported, 24,630/s, 45%, 43 s left")
     #expect(ProgressText.line(10, "documents", fraction: 0.5, milliseconds: 100) == "10 documents, 100/s, 50%")
     #expect(ProgressText.line(1000, "documents", fraction: nil, milliseconds: 0) == "1,000 documents, 0/s")
+    #expect(
+      ProgressText.bytes(12 << 20, of: 48 << 20, "copied", milliseconds: 3000)
+        == "12 MiB of 48 MiB copied, 4 MiB/s, 25%, 9 s left")
+    #expect(ProgressText.bytes(2048, of: nil, "copied", milliseconds: 1000) == "2 KiB copied, 2 KiB/s")
+    // A resumed copy estimates the time left by its own speed.
+    #expect(ProgressText.speed(100, fraction: 0.5, milliseconds: 10_000, portion: 0.2) == ", 10/s, 50%, 50 s left")
     #expect(ProgressText.number(-1_234_567) == "-1,234,567")
     #expect([59, 70, 7500].map(ProgressText.duration) == ["59 s", "1 min 10 s", "2 h 5 min"])
   }

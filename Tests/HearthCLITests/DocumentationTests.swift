@@ -27,7 +27,7 @@ struct DocumentationTests {
       guard Self.servedPages.contains(path) else { return try GuideRun(page) }
       // The server that `make serve` starts.
       let server = try HearthProcess(
-        arguments: ["--emulator", "--project", "demo", "--import", "\(GuidePage.root)/fixtures/well-meing.json"])
+        arguments: ["--emulator", "--project", "demo", "--import", "\(GuidePage.root)/fixtures/shop.json"])
       defer { server.process.stop() }
       return try GuideRun(page, server: server)
     }

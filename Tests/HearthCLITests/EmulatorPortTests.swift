@@ -29,6 +29,15 @@ import TestSupport
     #expect(try ports(words) == expected)
   }
 
+  @Test func theAdviceForAPortInUseDependsOnItsSource() throws {
+    let arguments = try Arguments(["--emulator", "--auth-port", "1"], for: .serve)
+    var firebase = arguments
+    firebase.adopt(["hub-port": Arguments.Setting(values: ["2"], origin: FirebaseFile.name)])
+    let configuration = try Command.configuration(firebase, isEmulator: true)
+    let ports = try EmulatorPortOptions.ports(firebase, configuration, hasDefaults: false)
+    #expect(ports.map(\.isOfFirebaseFile) == [false, true])
+  }
+
   @Test func aSocketOfASupervisorOpensNoOtherPorts() throws {
     var arguments = try Arguments(["--emulator", "--hub-port", "0"], for: .serve)
     arguments.adopt(["auth-port": Arguments.Setting(values: ["1"], origin: FirebaseFile.name)])
@@ -94,8 +103,18 @@ import TestSupport
       arguments: ["-c", "cd '\(directory.path)' && exec '\(binary)' serve --emulator --port 0 --storage-port 0"])
     defer { process.stop() }
     _ = try process.waitForLine(prefix: "hearth: listening on http://127.0.0.1:", timeoutSeconds: 30)
-    #expect(process.output.contains("firebase.json configures services that hearth does not have: hosting"))
+    #expect(process.output.contains("hosting.public names x, which does not exist, so the web app is not served"))
     #expect(process.output.contains(/further ports: \d+ \(storage\)\n/), "\(process.output)")
+  }
+
+  @Test func execAdvisesItsOwnOptionsForAPortInUse() throws {
+    let server = try HearthProcess.inMemory()
+    defer { server.process.stop() }
+    let run = try HearthBinary.run(["exec", "--auth-port", "\(server.port)", "--", "true"])
+    #expect(run.exit == .code(1), "\(run.output)")
+    #expect(
+      run.output.contains("choose another port with --auth-port, or leave that option out")
+        && !run.output.contains("--one-port"), "\(run.output)")
   }
 
   @Test func execListsItsPortsInTheHub() throws {

@@ -38,6 +38,17 @@ import TestSupport
     return try #require(try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any])
   }
 
+  @Test func anUnreachableSourceNamesItsOption() throws {
+    let run = try HearthBinary.run([
+      "files", "cp", "-r", Self.bucket, Self.bucket, "--from", "http://127.0.0.1:1", "--data", directory.file("data"),
+      "--project", "shop",
+    ])
+    #expect(run.exit == .code(1), "\(run.output)")
+    #expect(
+      run.output.contains("no Hearth server responds at http://127.0.0.1:1")
+        && run.output.contains("another with --from") && !run.output.contains("--server"), "\(run.output)")
+  }
+
   @Test func filesAreCopiedWithTheirMetadata() throws {
     let source = try HearthProcess(arguments: ["--emulator", "--in-memory", "--project", "shop"])
     defer { source.process.stop() }

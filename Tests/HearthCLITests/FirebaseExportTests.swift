@@ -188,4 +188,159 @@ import TestSupport
     let empty = try hearth("import", directory.file("empty"))
     #expect(empty.exit == .code(65) && empty.output.contains("a folder without a Firebase export"), "\(empty.output)")
   }
+
+  /// Imports the export, which must fail with code 65 and store nothing.
+  private func refused(_ path: String = "export", _ words: String...) throws -> String {
+    let data = directory.file("refused-\(UUID().uuidString)")
+    let run = try HearthBinary.run(["import", directory.file(path), "--data", data, "--project", "demo-a"] + words)
+    #expect(run.exit == .code(65), "\(run.output)")
+    #expect(!FileManager.default.fileExists(atPath: data), "\(run.output)")
+    return run.output
+  }
+
+  @Test func damagedFilesAndAccountsRefuseTheWholeExport() throws {
+    try makeExport()
+    let (blob, metadata) = ("export/storage_export/blobs/demo-a.appspot.com/a/photo", "demo-a.appspot.com/a/photo.json")
+    func name(_ members: String) throws {
+      try write(
+        "export/storage_export/metadata/\(metadata)",
+        #"{"name": "a/photo", "bucket": "demo-a.appspot.com", \#(members)}"#)
+    }
+    try name(#""size": 12"#)
+    let size = try refused()
+    #expect(size.contains("photo has 11 bytes, but its metadata name 12"), "\(size)")
+    #expect(size.contains("nothing was imported") && size.contains("--only firestore,auth"), "\(size)")
+    try name(#""size": 11, "md5Hash": "XUFAKrxLKna5cZ2REBfFkg==""#)
+    #expect(try refused().contains("photo does not have the MD5 hash"))
+    for sum in [#""1""#, #""mnG7TA==""#] {
+      try name(#""size": "11", "crc32c": \#(sum)"#)
+      #expect(try refused().contains("photo does not have the CRC-32C"))
+    }
+    try write("export/storage_export/metadata/\(metadata)", "{")
+    #expect(try refused().contains("photo.json"))
+    // "not a photo" has these checksums.
+    for sums in [#""md5Hash": "fzr7aYRTVTBFLcTUUS4+Gg==""#, #""crc32c": "399094770""#, #""crc32c": "F8mz8g==""#] {
+      try name(#""size": "11", \#(sums)"#)
+      let run = try hearth(
+        "import", directory.file("export"), "--data", directory.file("ok"), "--project", "demo-a", "--only", "storage")
+      #expect(run.exit == .code(0), "\(run.output)")
+    }
+    try name(#""size": 11"#)
+    try FileManager.default.removeItem(atPath: directory.file(blob))
+    #expect(try refused().contains("photo: No such file"))
+    try write(blob, "not a photo")
+    try write("export/storage_export/buckets.json", #"{"buckets": [{}]}"#)
+    #expect(try refused().contains("a bucket without 'id'"))
+    try FileManager.default.removeItem(atPath: directory.file("export/storage_export/buckets.json"))
+    #expect(try refused().contains("buckets.json"))
+    try write("export/storage_export/buckets.json", #"{"buckets": []}"#)
+    try FileManager.default.removeItem(atPath: directory.file("export/storage_export/metadata"))
+    #expect(try refused().contains("storage_export/metadata is missing"))
+    try write("export/auth_export/accounts.json", #"{"users": [{"email": "ann@example.com"}]}"#)
+    #expect(try refused().contains("user 1 has no 'localId'"))
+    let run = try HearthBinary.run(
+      ["exec", "--project", "demo-a", "--quiet", "--import", directory.file("export"), "--", "echo", "started"])
+    #expect(run.exit == .code(65) && !run.output.contains("started"), "\(run.output)")
+  }
+
+  @Test func filesWithoutMetadataAreReported() throws {
+    try makeExport()
+    try write("export/storage_export/blobs/demo-a.appspot.com/b", "alone")
+    let exported = try hearth(
+      "import", directory.file("export"), "--data", directory.file("target"), "--project", "demo-a")
+    #expect(exported.exit == .code(0), "\(exported.output)")
+    #expect(exported.output.contains("1 file, 11 B"), "\(exported.output)")
+    #expect(exported.output.contains("left out 1 file without metadata, such as "), "\(exported.output)")
+  }
+
+  @Test func aLaterPartThatFailsNamesTheWayToContinue() throws {
+    try makeExport()
+    let server = try HearthProcess.inMemory()
+    defer { server.process.stop() }
+    // The documents take the first connection, the accounts the second one.
+    let proxy = try CuttingProxy(to: server.port, [.pass, .answer(403)])
+    let url = "http://127.0.0.1:\(proxy.port)"
+    let run = try hearth("import", directory.file("export"), "--server", url, "--project", "demo-a")
+    #expect(run.exit == .code(1), "\(run.output)")
+    #expect(
+      run.output.contains("the documents are imported; to import the rest")
+        && run.output.contains("run the same command with --only auth,storage"),
+      "\(run.output)")
+    let rest = try hearth(
+      "import", directory.file("export"), "--server", url, "--project", "demo-a", "--only", "auth,storage")
+    #expect(rest.output.contains("imported 1 account, 1 file, 11 B\n"), "\(rest.output)")
+  }
+
+  @Test func aServerOfDocumentsOnlyIsNoticedFirst() throws {
+    let server = try HearthProcess.inMemory()
+    defer { server.process.stop() }
+    let proxy = try CuttingProxy(to: server.port, [.answer(404)])
+    let run = try hearth(
+      "export", "--format", "firebase", directory.file("export"), "--server", "http://127.0.0.1:\(proxy.port)",
+      "--project", "demo-a")
+    #expect(run.exit == .code(1) && run.output.contains("add --only firestore"), "\(run.output)")
+    #expect(try directory.fileNames == [])
+  }
+
+  @Test func optionsForFilesOfDocumentsAreRefused() throws {
+    try makeExport()
+    for option in [["--collection", "users"], ["--id", "x"], ["--delimiter", ";"], ["--sdk-values", "on"]] {
+      let run = try HearthBinary.run(["import", directory.file("export")] + option)
+      #expect(
+        run.exit == .code(64) && run.output.contains("'\(option[0])' does not apply to Firebase exports"),
+        "\(run.output)")
+    }
+  }
+
+  @Test func anEmptyOutputFileIsAnError() throws {
+    try makeExport()
+    try write("alone/output-0", "")
+    let run = try hearth(
+      "import", directory.file("alone/output-0"), "--data", directory.file("target"), "--project", "demo-a")
+    #expect(run.exit == .code(65) && run.output.contains("contains no record, only empty files"), "\(run.output)")
+  }
+
+  @Test func aKilledExportLosesNothing() throws {
+    try makeExport()
+    // A process that was killed while it replaced the earlier export.
+    try FileManager.default.moveItem(
+      atPath: directory.file("export"), toPath: directory.file("export.4194303.old"))
+    try write("export.4194303.part/firebase-export-metadata.json", "{")
+    let exported = try hearth(
+      "export", "--format", "firebase", directory.file("export"), "--only", "firestore", "--data",
+      directory.file("source"), "--project", "demo-a")
+    #expect(exported.exit == .code(1) && exported.output.contains("add --force to replace it"), "\(exported.output)")
+    let names = try directory.fileNames
+    #expect(names.contains("export") && !names.contains { $0.hasPrefix("export.") }, "\(names)")
+  }
+}
+
+/// Firebase exports that start a server with TLS.
+@Suite(.needs(.hearth), .needs(.tool(.openssl))) struct SecureExportTests {
+  @Test(arguments: [["--emulator"], ["--data", "data"]])
+  func allPartsAreLoadedWithTLS(storage: [String]) throws {
+    let directory = try TemporaryDirectory()
+    // The certificate is not valid for the address of this machine.
+    let certificate = try TestAuthority().issue(for: "DNS:hearth.example")
+    func write(_ path: String, _ text: String) throws {
+      let url = URL(fileURLWithPath: directory.file("export/\(path)"))
+      try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+      try Data(text.utf8).write(to: url)
+    }
+    try write(
+      "firebase-export-metadata.json", #"{"auth": {"path": "auth_export"}, "storage": {"path": "storage_export"}}"#)
+    try write("auth_export/accounts.json", #"{"users": [{"localId": "ann", "email": "ann@example.com"}]}"#)
+    try write("storage_export/buckets.json", #"{"buckets": [{"id": "demo-a.appspot.com"}]}"#)
+    try write("storage_export/blobs/a", "not a photo")
+    try write("storage_export/metadata/a.json", #"{"name": "a", "bucket": "demo-a.appspot.com", "size": 11}"#)
+    let words = storage.map { $0 == "data" ? directory.file($0) : $0 }
+    let process = try HearthBinary.start(
+      [
+        "serve", "--port", "0", "--project", "demo-a", "--tls-cert", certificate.file, "--tls-key", certificate.keyFile,
+        "--import", directory.file("export"),
+      ] + words)
+    defer { process.stop() }
+    _ = try process.waitForLine(prefix: "hearth: listening on https://", timeoutSeconds: 30)
+    #expect(process.output.contains("imported 1 account, 1 file, 11 B"), "\(process.output)")
+  }
 }

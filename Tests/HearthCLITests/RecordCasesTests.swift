@@ -42,6 +42,16 @@ import TestSupport
     return try HearthBinary.run(["exec", "--record-cases", file] + options + ["--", "sh", "-c", script, path])
   }
 
+  @Test func withoutCasesTheEarlierFileStays() throws {
+    let none = try exec([], "true")
+    #expect(none.output.contains("hearth: no cases recorded") && !none.output.contains("stays"), "\(none.output)")
+    _ = try directory.write("cases.tests.json", "earlier")
+    let again = try exec([], "true")
+    #expect(again.exit == .code(0), "\(again.output)")
+    #expect(again.output.contains("; \(file) of an earlier recording stays as it was\n"), "\(again.output)")
+    #expect(try directory.text("cases.tests.json") == "earlier")
+  }
+
   @Test func recordedCasesRunWithoutAServer() throws {
     let run = try exec(["--rules", rules])
     #expect(run.exit == .code(0), "\(run.output)")

@@ -52,6 +52,29 @@ import TestSupport
     #expect(try directory.fileNames.filter { $0.hasSuffix(".parts") }.isEmpty)
   }
 
+  @Test func nothingIsLeftIfTheServerIsDown() throws {
+    let run = try HearthBinary.run(export(1, ["--output", directory.file("all.json")]), timeoutSeconds: 120)
+    #expect(run.exit == .code(1) && run.output.contains("no Hearth server responds"), "\(run.output)")
+    #expect(try directory.fileNames == [])
+  }
+
+  @Test func whatAKilledProcessLeftIsRemoved() throws {
+    let server = try HearthProcess.inMemory()
+    defer { server.process.stop() }
+    for name in ["all.json.4194303.part", "all.json.x.part", "other.json.4194303.part"] {
+      _ = try directory.write(name, "left")
+    }
+    _ = try succeed(export(server.port, ["--output", directory.file("all.json")]))
+    #expect(try directory.fileNames.sorted() == ["all.json", "all.json.x.part", "other.json.4194303.part"])
+    // A process that writes holds a lock.
+    let locked = try directory.write("all.json.4194302.part", "in use")
+    let holder = open(locked, O_RDONLY)
+    defer { close(holder) }
+    #expect(flock(holder, LOCK_EX) == 0)
+    _ = try succeed(export(server.port, ["--output", directory.file("all.json")]))
+    #expect(try directory.text("all.json.4194302.part") == "in use")
+  }
+
   @Test func documentsBelowMissingOnesAreExported() throws {
     let (server, expected) = try serve([manyDocuments(3000)])
     defer { server.process.stop() }

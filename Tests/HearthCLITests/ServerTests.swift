@@ -142,8 +142,11 @@ import TestSupport
 
   @Test(
     arguments: [
-      (["sevre"], "did you mean 'serve'?"), (["lst"], "unknown verb 'lst'\nSee `hearth help`."),
-      (["get", "--prt", "1"], "did you mean '--project'?"), (["set"], "the operands are missing: PATH JSON"),
+      (["sevre"], "did you mean 'serve'?"), (["lst"], "unknown verb 'lst'; did you mean 'ls'?\nSee `hearth help`."),
+      (["xyzzy"], "unknown verb 'xyzzy'\nSee `hearth help`."), (["rm", "a/b"], "did you mean 'delete'?"),
+      (["--color", "red", "get"], "must be never, auto or always"), (["get", "--color"], "--color never|auto|always"),
+      (["get", "--prt", "1"], "did you mean '--project'?"),
+      (["set"], "the operands are missing: PATH (JSON | FIELD=VALUE …)"),
       (["serve", "--prot", "1"], "did you mean '--port'?"),
       (["serve", "--port", "x"], "must be a whole number"),
       (["serve", "--data", "d", "--in-memory"], "exclude each other"), (["get", "a", "b"], "unexpected 'b'"),
@@ -172,7 +175,9 @@ import TestSupport
     let remote = try HearthBinary.run(["serve", "--emulator", "--port", "0", "--host", "0.0.0.0"])
     #expect(remote.exit == .code(1))
     #expect(remote.output.contains("--allow-remote-emulator"))
-    #expect(try HearthBinary.run(["--version"]).output.hasPrefix("hearth "))
+    for word in ["--version", "-v", "-V", "version"] {
+      #expect(try HearthBinary.run([word]).output.hasPrefix("hearth "), "\(word)")
+    }
     #expect(try HearthBinary.run(["import", "--help"]).exit == .code(0))
   }
 }

@@ -83,13 +83,39 @@ import TestSupport
     let least = Self.table(rows, width: 20)
     #expect(
       least == """
-        id  long      n
-        (columns that do not fit: other; use --select or --json)
-        a   yyyyyyy…  1
+        a
+          long   yyyyyyyyyy…
+          n      1
+          other  some text…
 
         """)
+    #expect(least.split(separator: "\n").allSatisfy { TextWidth.of(String($0)) <= 20 })
     #expect(Self.table(rows).contains(String(repeating: "y", count: 60)))
   }
+
+  @Test func recordsShowOnlyFieldsThatExist() {
+    let fields = (0..<6).map { ("field\($0)", Value.string("value \($0)")) }
+    let text = Self.table([("one", Array(fields[..<2])), ("two", Array(fields[2...]))], width: 30)
+    #expect(
+      text == """
+        one
+          field0  value 0
+          field1  value 1
+
+        two
+          field2  value 2
+          field3  value 3
+          field4  value 4
+          field5  value 5
+
+        """)
+  }
+
+  @Test(arguments: [
+    ("abc", 3), ("é", 1), ("e\u{301}", 1), ("佐藤", 4), ("👩‍👩‍👧", 2), ("🇮🇹", 2), ("❤️", 2), ("✅", 2), ("a\u{200B}b", 2),
+    ("", 0),
+  ])
+  func widthsAreThoseOfGraphemes(text: String, width: Int) { #expect(TextWidth.of(text) == width) }
 
   @Test func selectedFieldsKeepTheirOrder() {
     let rows: [(String, [(String, Value)])] = [("a", [("b", 1), ("id", 2), ("m", map(("x", 3)))])]

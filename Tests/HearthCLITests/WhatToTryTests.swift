@@ -4,9 +4,9 @@ import TestSupport
 
 /// The commands that `make serve` prints work as printed.
 @Suite(.needs(.hearth)) struct WhatToTryTests {
-  @Test(arguments: ["", "rules/well-meing.rules"]) func commandsWork(rules: String) async throws {
+  @Test(arguments: ["", "rules/shop.rules"]) func commandsWork(rules: String) async throws {
     try await onDedicatedThread {
-      let fixture = ["--import", "\(GuidePage.root)/fixtures/well-meing.json"]
+      let fixture = ["--import", "\(GuidePage.root)/fixtures/shop.json"]
       let guarded = rules.isEmpty ? [] : ["--rules", "\(GuidePage.root)/\(rules)"]
       let server = try HearthProcess(arguments: ["--emulator", "--project", "demo"] + fixture + guarded)
       defer { server.process.stop() }

@@ -84,7 +84,7 @@ import TestSupport
       ("INVALID_EMAIL", "nobody", "correct horse"),
     ] {
       await #expect { try await auth.signUp(email: email, password: password) } throws: {
-        ($0 as? HearthClientError)?.reason == reason
+        ($0 as? HearthClientError)?.reason?.rawValue == reason
       }
     }
     try await auth.deleteUser()

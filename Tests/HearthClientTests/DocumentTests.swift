@@ -77,7 +77,7 @@ import TestSupport
     }
     var batch = client.batch()
     batch.delete(doc)
-    try batch.set(User(name: "Bob"), at: client.document("users/bob"), if: .exists(true))
+    try batch.set(client.document("users/bob"), User(name: "Bob"), if: .exists(true))
     await #expect(throws: HearthClientError.self) { try await batch.commit() }
     #expect(try await doc.get(as: User.self).data?.age == 1)
   }
@@ -115,8 +115,8 @@ import TestSupport
         group.addTask {
           try await client.runTransaction(attempts: 30) { transaction in
             let n = try await transaction.get(counter, as: [String: Int].self).data?["n"] ?? 0
-            transaction.update(["n": .value(.integer(n + 1))], at: counter)
-            try transaction.create(["n": n], at: client.document("log/\(n)"))
+            transaction.update(counter, ["n": n + 1])
+            try transaction.create(client.document("log/\(n)"), ["n": n])
             return n
           }
         }

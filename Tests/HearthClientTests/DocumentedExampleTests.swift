@@ -19,7 +19,7 @@ import Testing
     var shown: [[String]] = []
     func show(_ todos: [Todo]) { shown.append(todos.map(\.title)) }
     try await example(url, show)
-    #expect(shown == [["Buy milk"]])
+    #expect(shown == [["Buy milk today"]])
   }
 
   private func example(_ url: URL, _ show: ([Todo]) -> Void) async throws {
@@ -28,14 +28,16 @@ import Testing
     try await hearth.auth.signInAnonymously()
     let todos = hearth.collection("todos")
     let milk = try await todos.add(Todo(title: "Buy milk"))
-    try await milk.update(["asked": .increment(1), "shop.name": "Corner"])
+    let shop = "Corner"
+    try await milk.update(["asked": .increment(1), "shop.name": shop, "draft": .delete])
 
     try await hearth.runTransaction { transaction in
       let todo = try await transaction.get(milk, as: Todo.self)
-      if todo.data?.isDone == true { transaction.delete(todo.reference) }
+      transaction.update(todo.reference, ["title": "\(todo.data?.title ?? "") today"])
     }
 
-    for try await snapshot in todos.where("isDone", .equal, false).order(by: "title").snapshots(as: Todo.self) {
+    let open = todos.where("isDone", .equal, false).where("shop.name", .equal, shop)
+    for try await snapshot in open.order(by: "title").snapshots(as: Todo.self) {
       show(snapshot.data)
       break
     }

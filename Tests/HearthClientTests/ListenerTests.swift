@@ -124,7 +124,7 @@ import Testing
     }
     #expect(error(409, #"[{"error":{"status":"ABORTED","message":"m"}}]"#) == HearthClientError(.aborted, "m"))
     #expect(error(502, "<html>").code == .unavailable && error(502, "").isRetryable)
-    #expect(error(400, #"{"error":{"code":400,"message":"WEAK_PASSWORD : too short"}}"#).reason == "WEAK_PASSWORD")
+    #expect(error(400, #"{"error":{"code":400,"message":"WEAK_PASSWORD : too short"}}"#).reason == .weakPassword)
     #expect(error(400, #"{"error":{"code":400,"message":"Page size must be nonnegative."}}"#).reason == nil)
   }
 }

@@ -236,7 +236,7 @@ import TestSupport
       .vector([9]), .vector([1, 2]), ["a": 1], ["a": 1, "b": 0], ["b": 0], [:],
     ]
     var batch = client.batch()
-    for value in values { try batch.set(Row(v: value), at: rows.document()) }
+    for value in values { try batch.set(rows.document(), Row(v: value)) }
     try await batch.commit()
     for query in [rows.order(by: "v"), rows.order(by: "v", descending: true)] {
       let sorted = try await query.get().documents.map(\.id)

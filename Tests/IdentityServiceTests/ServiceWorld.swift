@@ -7,7 +7,7 @@ import TestSupport
 
 /// An accounts service in memory, with a clock that stands still until a test advances it.
 final class ServiceWorld: Sendable {
-  let clock = SteppedTime()
+  let clock: SteppedTime
   let service: AccountsService
   private let logged: Logged
 
@@ -23,10 +23,11 @@ final class ServiceWorld: Sendable {
   static let admin = AccountsCaller(.admin, address: "192.0.2.1")
 
   init(
-    _ mode: ServerMode = .production, change: (inout AccountsService.Options) -> Void = { _ in }
+    _ mode: ServerMode = .production, clock: SteppedTime = SteppedTime(),
+    change: (inout AccountsService.Options) -> Void = { _ in }
   ) throws {
-    let (clock, logged) = (clock, Logged())
-    self.logged = logged
+    let logged = Logged()
+    (self.clock, self.logged) = (clock, logged)
     let accounts = try AccountStore(
       store: try LMDBStore.open(.inMemory(mapBytes: 64 << 20)), project: AccountsProject("demo"), mode: mode,
       now: { clock.now }, audit: { event in logged.events.withLock { $0.append(event) } })

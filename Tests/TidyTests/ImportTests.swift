@@ -5,20 +5,21 @@ import Testing
   /// The modules by layer, from the lowest. A module may depend only on modules of earlier rows.
   static let layers: [Set<String>] = [
     [
-      "CCrypto", "CCurl", "CEpoll", "CHTTPParser", "CLMDB", "CNGHTTP2", "COpenSSL", "CRE2", "CSimdjson", "CSodium",
+      "CBeneath", "CCrypto", "CCurl", "CEpoll", "CHTTPParser", "CLMDB", "CNGHTTP2", "COpenSSL", "CRE2", "CSimdjson",
+      "CSodium",
       "CTimex", "CUV", "CXCrypt", "CXXHash", "CZlib", "CZstd",
     ],
     ["Basics", "Compression", "Digests"],
     ["DocumentModel", "KeyValue", "Transport", "WebClient"],
     ["LMDBEngine", "WireFormat"],
-    ["Accounts", "Files", "FixtureTree", "HearthClient", "KeyEncoding", "RulesEngine"],
+    ["Accounts", "Files", "FixtureTree", "HearthClient", "Hosting", "KeyEncoding", "RulesEngine"],
     ["Archives", "Callers", "FirebaseExport", "IdentityService", "Matching"],
     ["DocumentStore", "RulesTesting"],
     ["QueryEngine"],
     ["Watch"],
     ["DatabaseService"],
     ["FileService", "GatewayCore"],
-    ["FirestoreAPI", "IdentityAPI", "OperationsAPI", "StorageAPI"],
+    ["FirestoreAPI", "HostingAPI", "IdentityAPI", "OperationsAPI", "StorageAPI"],
     ["Gateway"],
     ["HearthServer"],
     ["HearthTesting", "TestSupport"],
@@ -43,24 +44,24 @@ import Testing
     ],
     // Only the server and tools that measure or fuzz it use sockets.
     "Transport": [
-      "GatewayCore", "FirestoreAPI", "IdentityAPI", "OperationsAPI", "StorageAPI", "Gateway", "HearthServer",
-      "HearthCLI", "Benchmarks",
-      "Fuzzers",
+      "GatewayCore", "FirestoreAPI", "HostingAPI", "IdentityAPI", "OperationsAPI", "StorageAPI", "Gateway",
+      "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers",
     ],
     // The server never makes HTTP requests. Its own process must not load libcurl.
     "WebClient": ["HearthCLI", "TestSupport"], "CCurl": ["WebClient"],
     // Each C library has one Swift module that wraps it.
     "CHTTPParser": ["Transport"], "CLMDB": ["LMDBEngine"], "CNGHTTP2": ["Transport", "TestSupport"],
     "COpenSSL": ["Transport"],
-    "CRE2": ["RulesEngine"], "CSimdjson": ["WireFormat"], "CUV": ["Transport"],
+    // Rules and the patterns of hosting have regular expressions.
+    "CRE2": ["Hosting", "RulesEngine"], "CBeneath": ["Hosting"], "CSimdjson": ["WireFormat"], "CUV": ["Transport"],
     // Benchmarks hold thousands of connections on one thread. The server does not use this module.
     "CEpoll": ["Benchmarks"],
     // `hearth doctor` asks the kernel whether the clock is synchronized.
     "CTimex": ["HearthCLI"],
     "CXXHash": ["DocumentStore"], "CSodium": ["Accounts"], "CXCrypt": ["Accounts"],
     // All checksums come from Digests. Accounts needs libcrypto's keys and password hashes. Transport compresses
-    // bodies of requests and responses with zlib, Compression files, and Archives needs its decoder.
-    "CCrypto": ["Accounts", "Digests"], "CZlib": ["Transport", "Digests", "Archives", "Compression"],
+    // bodies of requests and responses with zlib, and Compression files.
+    "CCrypto": ["Accounts", "Digests"], "CZlib": ["Transport", "Digests", "Compression"],
     "CZstd": ["Compression"],
     // Other modules reach the handlers of the API through the server.
     "Gateway": ["HearthServer"],

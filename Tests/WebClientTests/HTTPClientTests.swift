@@ -243,6 +243,16 @@ import Testing
     #expect(error?.description == "\(client.address) sent no data for 0.2 seconds")
   }
 
+  /// The total time ends before the time without a byte does.
+  @Test(arguments: ["", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"])
+  func aResponseThatTakesTooLongFails(answer: String) throws {
+    let server = try ScriptedServer([.init(answers: [answer], staysOpen: true)])
+    let client = Self.client(server) { $0.totalMilliseconds = 200 }
+    let error = #expect(throws: HTTPClientError.self) { try client.send("GET", "/") }
+    #expect(error == .tookTooLong(address: client.address, milliseconds: 200))
+    #expect(error?.description == "the response from \(client.address) was not complete after 0.2 seconds")
+  }
+
   @Test func aServerThatReadsNothingTimesOut() throws {
     let server = try ScriptedServer([.init(answers: [""], staysOpen: true, readsBodies: false)])
     let client = Self.client(server) { $0.stallMilliseconds = 200 }

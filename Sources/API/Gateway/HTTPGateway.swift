@@ -5,10 +5,13 @@ import DocumentModel
 package import FileService
 import FirestoreAPI
 package import GatewayCore
+package import Hosting
+import HostingAPI
 import IdentityAPI
 package import IdentityService
 package import OperationsAPI
 import StorageAPI
+import Transport
 
 /// The APIs of a server: the routes of all of them, in the order in which they are tried.
 package struct HTTPGateway: Sendable {
@@ -28,9 +31,12 @@ package struct HTTPGateway: Sendable {
   ///   - usesTLS: whether clients reach the server by `https`.
   ///   - hostName: the host on which the operator lets the server listen.
   ///   - addresses: the URLs for the keys of programs.
+  ///   - sites: the web apps, or `nil` for a server without any.
+  ///   - sdk: a site with the files of the web SDK, or `nil`.
   package init(
     _ service: FirestoreService, accounts: AccountStore, identity: AccountsService, files: StorageService? = nil,
     usesTLS: Bool = false, hostName: String? = nil, addresses: ServerAddresses = ServerAddresses(publicURL: nil),
+    sites: HostedSites? = nil, sdk: HostedSites? = nil,
     operations: OperationsService
   ) {
     verifier = accounts.mode.acceptsUnsignedTokens ? EmulatorTokens(accounts) : AccountTokens(accounts)
@@ -41,13 +47,24 @@ package struct HTTPGateway: Sendable {
       OperationsHandler(
         operations, metrics: metrics, service, Authenticator(everyoneIs: .admin, mode: service.mode)
       ).endpoints)
-    requests = RequestDispatcher(
-      Self.documents(service, authenticator, channels, files)
-        + KeysHandler(accounts, authenticator, addresses: addresses).endpoints
-        + IdentityHandler(identity, authenticator).endpoints
-        + OperationsHandler(operations, metrics: metrics, service, authenticator).endpoints
-        + RootHandler(operations, authenticator).endpoints + HubHandler(operations.hub, authenticator).endpoints
-        + (files.map { Self.files($0, authenticator, accounts.serviceKeys, usesTLS: usesTLS) } ?? []))
+    let hosting = sites.map { HostingAPI($0, authenticator) }
+    let root = RootHandler(operations, authenticator, app: hosting.map(Self.appPage))
+    var endpoints = Self.documents(service, authenticator, channels, files)
+    endpoints += KeysHandler(accounts, authenticator, addresses: addresses).endpoints
+    endpoints += IdentityHandler(identity, authenticator).endpoints
+    endpoints += SignInPages(identity, authenticator, usesTLS: usesTLS).endpoints
+    endpoints += OperationsHandler(operations, metrics: metrics, service, authenticator).endpoints + root.endpoints
+    endpoints += FirebaseScripts(project: accounts.project.id, sdk: sdk, authenticator).endpoints
+    endpoints += HubHandler(operations.hub, authenticator).endpoints
+    if let files { endpoints += Self.files(files, authenticator, accounts.serviceKeys, usesTLS: usesTLS) }
+    // The last ones, because they have every path.
+    if let hosting { endpoints += hosting.endpoints }
+    requests = RequestDispatcher(endpoints)
+  }
+
+  /// The function with which the handler of `/` responds with the page of an app.
+  private static func appPage(_ hosting: HostingAPI) -> RootHandler.AppPage {
+    { (request: borrowing HTTPRequest, responder: Responder) in hosting.respondToRoot(request, responder) }
   }
 
   private static func documents(

@@ -19,6 +19,8 @@ package enum RequestKind: Int, CaseIterable, Sendable {
   /// Control by tools and test suites.
   case control
   case operations
+  /// Files of web apps, and the scripts that configure the web SDK.
+  case hosting
 
   /// The name in metrics and logs.
   package var label: String { self == .signIn ? "sign_in" : "\(self)" }

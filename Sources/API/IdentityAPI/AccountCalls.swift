@@ -82,12 +82,22 @@ extension IdentityCall {
   ) { _, _ in }
 
   static let createAuthURI = IdentityCall(
-    kind: "CreateAuthUriResponse",
-    {
-      AccountsService.CreateAuthURI(
-        identifier: $0.text("identifier"), continueURL: $0.text("continueUri"), providerID: $0.text("providerId"))
+    kind: "CreateAuthUriResponse", work: .providerIfNamed,
+    { fields in
+      var request = AccountsService.CreateAuthURI(
+        identifier: fields.text("identifier"), continueURL: fields.text("continueUri"),
+        providerID: fields.text("providerId"))
+      request.scopes = (fields.text("oauthScope") ?? "").split { $0 == " " || $0 == "," }.prefix(50).map(String.init)
+      request.parameters = (fields["customParameter"]?.members ?? []).prefix(20).compactMap { member in
+        member.value.text.map { (name: member.name, value: $0) }
+      }
+      return request
     }, AccountsService.createAuthURI
   ) { response, json in
+    if let page = response.page {
+      json.text("providerId", page.providerID)
+      json.text("authUri", page.url)
+    }
     if let isRegistered = response.isRegistered { json.boolean("registered", isRegistered) }
     json.text("sessionId", response.sessionID)
     guard let account = response.account else { return }

@@ -10,6 +10,8 @@ struct IdentityCall: Sendable {
     case short, password, batch
     /// A password is hashed if the request has this field.
     case passwordIf(StaticString)
+    /// The request waits for another provider if it contains a code of one, or asks for the page of one.
+    case providerIfNamed
   }
 
   /// The response to a request.
@@ -51,6 +53,7 @@ struct IdentityCall: Sendable {
     case .password: .password
     case .batch: .batch
     case .passwordIf(let field): request[field] == nil ? .short : .password
+    case .providerIfNamed: request.returned != nil || request.text("providerId") != nil ? .provider : .short
     }
   }
 

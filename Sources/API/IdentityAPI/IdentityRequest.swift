@@ -1,5 +1,6 @@
 import Accounts
 import GatewayCore
+import IdentityService
 import Transport
 import WireFormat
 
@@ -47,6 +48,21 @@ struct IdentityRequest: Sendable {
   /// The strings in a repeated field, which may also be a single string, or `nil` if the field is missing.
   func texts(_ field: StaticString) -> [String]? {
     fields[field].map { value in value.text.map { [$0] } ?? value.elements.compactMap(\.text) }
+  }
+
+  /// The code with which a provider returned the user to a page of the app, with the session to which it belongs, or
+  /// `nil` if the request has none.
+  var returned: (session: String, ProviderSignIn.Return)? {
+    guard let session = text("sessionId"), let uri = text("requestUri"),
+      let mark = uri.utf8.firstIndex(of: UInt8(ascii: "?"))
+    else { return nil }
+    let query = Array(uri.utf8[uri.utf8.index(after: mark)...].prefix { $0 != UInt8(ascii: "#") })
+    guard let parameters = try? query.withUnsafeBytes({ try QueryParameters($0) }),
+      let state = parameters.value("state")
+    else { return nil }
+    let back = ProviderSignIn.Return(
+      state: state, code: parameters.value("code"), error: parameters.value("error"), issuer: parameters.value("iss"))
+    return (session, back)
   }
 
   /// The value of a Boolean field, or `nil` if it is missing.

@@ -79,7 +79,7 @@ extension IdentityCall {
   }
 
   static let signInWithIdp = IdentityCall(
-    kind: "VerifyAssertionResponse", idpRequest, AccountsService.signInWithIdp
+    kind: "VerifyAssertionResponse", work: .providerIfNamed, idpRequest, AccountsService.signInWithIdp
   ) {
     response, json in
     switch response {
@@ -96,6 +96,11 @@ extension IdentityCall {
       json.member("email", user.email)
       json.array("verifiedProvider", user.providerIDs.filter { $0 != "phone" }) { $1.string($0) }
       append(identity, to: &json)
+    case .refused(let error, let identity):
+      // The code follows from the status in all other calls. Here clients read it besides the identity.
+      json.text("errorMessage", error.message)
+      json.member("email", identity.provider.email)
+      append(identity, to: &json)
     }
   }
 
@@ -111,6 +116,9 @@ extension IdentityCall {
     }
     var request = AccountsService.SignInWithIdp(
       providerID: parameters.value("providerId"), providerToken: parameters.value("idToken"))
+    request.accessToken = parameters.value("accessToken")
+    request.returned = fields.returned
+    request.returnsCredential = fields.flag("returnIdpCredential") ?? false
     request.nonce = parameters.value("nonce")
     request.idToken = fields.text("idToken")
     request.createsAccount = fields.flag("autoCreate") ?? true
@@ -125,6 +133,8 @@ extension IdentityCall {
     json.member("firstName", identity.claims.text("given_name"))
     json.member("lastName", identity.claims.text("family_name"))
     json.member("photoUrl", identity.claims.text("picture"))
+    json.member("oauthIdToken", identity.token)
+    json.member("oauthAccessToken", identity.accessToken)
     json.text("rawUserInfo", String(decoding: identity.claims.json, as: UTF8.self))
   }
 

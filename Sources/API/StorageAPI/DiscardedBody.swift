@@ -1,3 +1,4 @@
+import GatewayCore
 import Transport
 
 /// Reads a body to its end and responds then. A client that reads only after it has sent everything would miss an

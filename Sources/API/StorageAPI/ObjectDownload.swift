@@ -130,33 +130,10 @@ struct ObjectDownload: Sendable {
 
   // MARK: - Range
 
-  private enum RequestedRange { case all, part(Range<Int>), absent }
-
-  /// The requested range. The server ignores other forms of `Range`, such as several ranges, and sends all of the
-  /// content, as HTTP allows.
-  private func requestedRange(_ object: StoredObject) -> RequestedRange {
-    guard let range, range.hasPrefix("bytes=") else { return .all }
+  /// The requested range of an object's stored bytes.
+  private func requestedRange(_ object: StoredObject) -> ByteRange {
     if let ifRange, ifRange != etag(object), ifRange != HTTPDate.text(object.updated / 1_000_000) { return .all }
-    let size = object.content.size
-    let ends = range.dropFirst("bytes=".count).split(separator: "-", omittingEmptySubsequences: false)
-    guard ends.count == 2 else { return .all }
-    let texts = ends.map { $0.filter { $0 != " " } }
-    // A number that does not fit means the largest.
-    func number(_ text: String) -> Int? {
-      guard !text.isEmpty, text.utf8.allSatisfy({ $0 &- 0x30 < 10 }) else { return nil }
-      return Int(text) ?? .max
-    }
-    switch (number(texts[0]), number(texts[1])) {
-    case (nil, let count?) where texts[0].isEmpty:
-      if count == 0 || size == 0 { return .absent }
-      return .part(max(0, size - count)..<size)
-    case (let first?, nil) where texts[1].isEmpty:
-      return first < size ? .part(first..<size) : .absent
-    case (let first?, let last?):
-      if last < first { return .all }
-      return first < size ? .part(first..<(min(last, size - 1) + 1)) : .absent
-    default: return .all
-    }
+    return ByteRange(range, size: object.content.size)
   }
 }
 
@@ -189,12 +166,5 @@ enum ContentSafety {
     // Browsers display any kind of XML as a document and run its scripts.
     if name.hasSuffix("+xml") || name.hasSuffix("/xml") { return false }
     return isOne && !name.contains(" ") && (passive.contains(name) || passiveFamilies.contains(where: name.hasPrefix))
-  }
-}
-
-extension HTTPRequest {
-  /// The value of a header field as text.
-  borrowing func text(_ lowercasedName: StaticString) -> String? {
-    header(lowercasedName).map { String(decoding: $0, as: UTF8.self) }
   }
 }

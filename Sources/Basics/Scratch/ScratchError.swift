@@ -1,3 +1,5 @@
+import Glibc
+
 /// The reason why a query gets no memory or no temporary file. The description tells the client what to do. It contains
 /// no paths, except for ``system(operation:path:code:)``, which is for the log.
 package enum ScratchError: Error, Equatable, Sendable, CustomStringConvertible {
@@ -39,7 +41,8 @@ package enum ScratchError: Error, Equatable, Sendable, CustomStringConvertible {
       "The query sorts its results, its client reads them too slowly, and other queries need the memory. "
         + "\(Self.remedy), or read faster."
     case .diskFull: "No space is left on the disk for temporary files. \(Self.remedy)."
-    case .system(let operation, let path, let code): "\(operation) failed for \(path) (errno \(code))"
+    case .system(let operation, let path, let code):
+      "\(operation) failed for \(path): \(String(cString: strerror(code)))"
     }
   }
 }

@@ -65,14 +65,6 @@ public struct HearthClientError: Error, Sendable, Hashable, CustomStringConverti
     }
   }
 
-  /// The reason code of a failed sign-in request, such as `EMAIL_EXISTS` or `INVALID_LOGIN_CREDENTIALS`, or `nil`
-  /// if the message does not begin with one.
-  public var reason: String? {
-    let word = message.prefix { $0 == "_" || ("A"..."Z").contains($0) || $0.isNumber }
-    let rest = message[word.endIndex...]
-    return word.count > 2 && (rest.isEmpty || rest.hasPrefix(" : ")) ? String(word) : nil
-  }
-
   /// The code and the message.
   public var description: String { "\(code.rawValue): \(message)" }
 }

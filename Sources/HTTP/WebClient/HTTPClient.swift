@@ -25,6 +25,8 @@ package final class HTTPClient {
     package var connectMilliseconds = 5_000
     /// The time without a byte in either direction after which a request fails.
     package var stallMilliseconds = 60_000
+    /// The time after which a request fails, including the connection, or `nil` for no limit.
+    package var totalMilliseconds: Int?
     /// The maximum size of a response body that is returned as a whole.
     package var bodyBytesMax = 64 << 20
     /// A PEM file with certificates of authorities to trust besides those in the system's directory.
@@ -203,7 +205,7 @@ package final class HTTPClient {
     var result = CURLE_OK
     if hearth_curl_multi_take_result(multi, &result) { return transfer.end(result) }
     if isReady(transfer) { return }
-    let left = try transfer.millisecondsToStall()
+    let left = try transfer.millisecondsLeft()
     // libcurl returns earlier if one of its own timers ends.
     _ = hearth_curl_multi_poll(multi, Int32(min(left, 1_000)))
   }

@@ -26,6 +26,8 @@ package enum HTTPClientError: Error, Equatable, Sendable, CustomStringConvertibl
   case handshakeFailed(address: String, reason: String)
   /// The peer neither took nor sent a byte for this time.
   case timedOut(address: String, milliseconds: Int)
+  /// The response was not complete after this time.
+  case tookTooLong(address: String, milliseconds: Int)
   /// The connection ended before the response was complete.
   case closedEarly(address: String)
   /// The received bytes are not an HTTP response.
@@ -51,6 +53,8 @@ package enum HTTPClientError: Error, Equatable, Sendable, CustomStringConvertibl
     case .handshakeFailed(let address, let reason): "the TLS handshake with \(address) failed: \(reason)"
     case .timedOut(let address, let milliseconds):
       "\(address) sent no data for \(Self.seconds(milliseconds)) seconds"
+    case .tookTooLong(let address, let milliseconds):
+      "the response from \(address) was not complete after \(Self.seconds(milliseconds)) seconds"
     case .closedEarly(let address): "\(address) closed the connection before the response was complete"
     case .malformed(let address): "the response from \(address) is not HTTP/1.1"
     case .tooLarge(let bytesMax): "the response is larger than \(bytesMax) bytes"

@@ -29,6 +29,8 @@ final class Transfer {
   /// The time of the last byte in either direction, in milliseconds, and the bytes sent until then.
   private var lastByteMilliseconds = 0
   private var sentBytes = 0
+  /// The time when the transfer was created, in milliseconds.
+  private let start = Transfer.milliseconds
 
   init(_ request: Request, of client: HTTPClient, _ easy: UnsafeMutableRawPointer) {
     self.request = request
@@ -118,8 +120,17 @@ final class Transfer {
   // MARK: Time
 
   /// Returns the time until the transfer fails if no further byte is sent or received.
-  /// - Throws: ``HTTPClientError/timedOut(address:milliseconds:)`` if that time is over.
-  func millisecondsToStall() throws(HTTPClientError) -> Int {
+  /// - Throws: ``HTTPClientError/timedOut(address:milliseconds:)`` or
+  ///   ``HTTPClientError/tookTooLong(address:milliseconds:)`` if that time is over.
+  func millisecondsLeft() throws(HTTPClientError) -> Int {
+    let toStall = try millisecondsToStall()
+    guard let total = options.totalMilliseconds else { return toStall }
+    let left = start + total - Self.milliseconds
+    guard left > 0 else { throw .tookTooLong(address: address, milliseconds: total) }
+    return min(left, toStall)
+  }
+
+  private func millisecondsToStall() throws(HTTPClientError) -> Int {
     // libcurl limits the time for the connection.
     guard beginnings > 0 else { return options.connectMilliseconds }
     let sent = hearth_curl_get(easy, CURLINFO_SIZE_UPLOAD_T)

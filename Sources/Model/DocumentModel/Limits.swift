@@ -45,6 +45,10 @@ package enum Limits {
   /// One request to a standard database, in bytes. A larger request is rejected with status 413, over gRPC with
   /// RESOURCE_EXHAUSTED. Source: firestore-api.md, section 12.
   package static let requestBytesMax = 10 << 20
+  /// One request whose body an event loop decodes, in bytes. If a Commit, BatchWrite, BatchGetDocuments, RunQuery or
+  /// RunAggregationQuery is larger, another thread decodes it, because that takes more than a few milliseconds. Source:
+  /// Hearth's own limit, which bounds how long one request holds back the others of its event loop.
+  package static let decodedOnLoopBytesMax = 256 << 10
   /// One document, and one string or bytes value, of an enterprise database, in bytes. Writing a larger one is
   /// INVALID_ARGUMENT. Source: firestore-api.md, section 12.
   package static let enterpriseDocumentBytesMax = 16 << 20

@@ -122,18 +122,26 @@ extension ResourcePath: Comparable {
   /// Orders paths segment by segment; a prefix sorts first (firestore-api.md, section 3.1).
   package static func < (a: ResourcePath, b: ResourcePath) -> Bool { compare(a, b) == .less }
 
-  /// Compares two paths in name order.
+  /// Compares two paths in name order. Cost: one pass over the bytes that they share, without an allocation.
   package static func compare(_ a: ResourcePath, _ b: ResourcePath) -> Ordering {
-    var left = a.segments.makeIterator()
-    var right = b.segments.makeIterator()
-    while true {
-      switch (left.next(), right.next()) {
-      case (nil, nil): return .equal
-      case (nil, _?): return .less
-      case (_?, nil): return .greater
-      case (let x?, let y?):
-        let order = ResourceID.compare(x, y)
-        if order != .equal { return order }
+    let shared = sharedPrefix(a.bytes, b.bytes)
+    if shared == a.bytes.count, shared == b.bytes.count { return .equal }
+    // The segments before the first difference are equal. If the next ones are too, one path ends there.
+    let slash = UInt8(ascii: "/")
+    let start = a.bytes[..<shared].lastIndex(of: slash).map { $0 + 1 } ?? 0
+    let order = ResourceID.compare(
+      a.bytes[start...].prefix { $0 != slash }, b.bytes[start...].prefix { $0 != slash })
+    return order == .equal ? Ordering(a.bytes.count, b.bytes.count) : order
+  }
+
+  /// Returns the number of equal bytes at the start of both arrays.
+  private static func sharedPrefix(_ a: [UInt8], _ b: [UInt8]) -> Int {
+    a.withUnsafeBufferPointer { a in
+      b.withUnsafeBufferPointer { b in
+        let count = min(a.count, b.count)
+        var index = 0
+        while index < count, a[index] == b[index] { index += 1 }
+        return index
       }
     }
   }

@@ -13,6 +13,8 @@ package enum RulesFuzz {
       evaluate(ruleset)
     } catch {
       precondition(!error.diagnostics.isEmpty, "a RulesetError must contain diagnostics")
+      let all = Ruleset.diagnostics(of: text, at: Timestamp(uncheckedMicroseconds: 0))
+      precondition(error.diagnostics.allSatisfy(all.contains), "the list of errors must contain those of the compiler")
       for diagnostic in error.diagnostics { _ = diagnostic.rendered(file: "fuzz") }
     }
   }

@@ -36,16 +36,25 @@ public struct AccountsConfiguration: Sendable, Equatable {
   public var mailSender = "noreply@localhost"
   /// The URL of the app's page to which links in mails lead. Required if ``mailCommand`` is set.
   public var actionURL: String?
-  /// The domains to which links in mails may lead, besides that of ``actionURL``; their subdomains are included.
+  /// The domains to which links in mails may lead and whose pages may sign users in, besides those of ``actionURL`` and
+  /// of the public URL; their subdomains are included.
   public var authorizedDomains: [String] = []
   /// The identity providers whose tokens sign users in.
   public var identityProviders: [IdentityProvider] = []
+  /// The identity providers whose sign-in pages the server opens: a JSON object by provider ID, as hearth.json contains
+  /// it. See docs/sign-in.md.
+  public var signInProviders: String?
 
   /// Creates a configuration with the defaults above.
   public init() {}
 
   /// Creates the account service with this configuration.
-  func service(_ accounts: AccountStore) throws(HearthError) -> AccountsService {
+  /// - Parameters:
+  ///   - publicURL: the URL at which browsers reach the server.
+  ///   - fetch: sends requests to the providers.
+  func service(
+    _ accounts: AccountStore, publicURL: String?, fetch: ProviderFetch?
+  ) throws(HearthError) -> AccountsService {
     guard mailCommand == nil || actionURL != nil else {
       throw .configuration(
         "--mail-command also needs --action-url https://…, the page of the app that links in mails open")
@@ -58,6 +67,15 @@ public struct AccountsConfiguration: Sendable, Equatable {
     options.mailSender = mailSender
     options.actionURL = actionURL
     options.authorizedDomains = authorizedDomains
+    options.publicURL = publicURL
+    options.signInProviders =
+      try signInProviders.map { (text) throws(HearthError) in
+        try SignInProviderText.read(text)
+      } ?? []
+    options.providerFetch = fetch
+    guard options.signInProviders.isEmpty || fetch != nil else {
+      throw .configuration("sign-in providers need a function that sends requests")
+    }
     for provider in identityProviders {
       let keys = try KeyFile.read(provider.keysPath)
       do throws(TokenError) {

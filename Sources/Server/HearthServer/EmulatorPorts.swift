@@ -76,10 +76,12 @@ struct EmulatorPorts: Sendable {
   /// Returns the error for a port of a service that is in use, or `nil` if the error is not about such a port.
   func failure(_ error: TransportError) -> HearthError? {
     guard case .addressInUse(let host, let port) = error,
-      let service = chosen.first(where: { $0.port == port })?.service.rawValue
+      let chosen = chosen.first(where: { $0.port == port })
     else { return nil }
+    let service = chosen.service.rawValue
     return .listening(
-      "port \(port) on \(host), which is to serve \(service), is already in use; stop the program that uses it, or "
-        + "choose another port with --\(service)-port (--one-port disables the further ports)")
+      "port \(port) on \(host), which is to serve \(service), is already in use; stop the program that uses it, choose "
+        + "another port with --\(service)-port, or "
+        + (chosen.isOfFirebaseFile ? "disable the further ports with --one-port" : "leave that option out"))
   }
 }

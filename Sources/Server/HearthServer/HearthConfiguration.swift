@@ -2,6 +2,7 @@ package import Basics
 package import DatabaseService
 package import DocumentModel
 package import DocumentStore
+package import IdentityService
 
 /// The configuration of a server. Every flag of `hearth serve` is a property here.
 public struct HearthConfiguration: Sendable {
@@ -73,6 +74,8 @@ public struct HearthConfiguration: Sendable {
     public var port: Int
     /// Whether the server does not start if the port is in use. If not, the server logs a warning.
     public var isRequired: Bool
+    /// Whether `firebase.json` names the port, for the advice if the port is in use.
+    package var isOfFirebaseFile = false
 
     public init(_ service: Service, port: Int, isRequired: Bool = true) {
       self.service = service
@@ -139,14 +142,30 @@ public struct HearthConfiguration: Sendable {
     }
   }
 
+  /// A web app that the server hosts.
+  public struct HostedSite: Sendable, Equatable {
+    /// The host of its requests, or `nil` for all hosts without an app of their own.
+    public var host: String?
+    /// A folder with the files of the app, or a `firebase.json`, whose `hosting` names the folder and the rules.
+    public var path: String
+    /// The `target` or `site` of an entry in the `firebase.json`, or `nil` for the first entry.
+    public var target: String?
+
+    public init(_ path: String, host: String? = nil, target: String? = nil) {
+      self.path = path
+      self.host = host
+      self.target = target
+    }
+  }
+
   /// The host name or address to listen on.
   public var host = "127.0.0.1"
   /// The port to listen on, or 0 to choose a free one.
   public var port = 8080
   /// Further ports to listen on, in emulator mode only. One port is enough for clients that know it.
   public var emulatorPorts: [EmulatorPort] = []
-  /// The URL at which clients on other machines reach the server, such as `https://db.example.com`. New keys of programs
-  /// contain it.
+  /// The URL at which clients on other machines reach the server, such as `https://db.example.com`. New keys of
+  /// programs contain it.
   public var publicURL: String?
   /// The certificate files for TLS. If `nil`, the server uses plain HTTP.
   public var tls: TLSFiles?
@@ -167,6 +186,8 @@ public struct HearthConfiguration: Sendable {
   public var onlineIssuers: [OnlineIssuer] = []
   /// Fetches the document at a URL, for ``onlineIssuers``. It may block. The server itself has no HTTP client.
   public var fetchDocument: (@Sendable (_ url: String) throws -> FetchedDocument)?
+  /// Sends requests to the providers of ``AccountsConfiguration/signInProviders``. It may block.
+  package var providerFetch: ProviderFetch?
   /// Lets an emulator listen beyond loopback. Every client that can reach it then has admin access.
   public var allowsRemoteEmulator = false
   /// The names of databases of the enterprise edition, which has larger documents, BSON types and other query
@@ -187,6 +208,11 @@ public struct HearthConfiguration: Sendable {
   public var isEmulatorCompatible = false
   /// The file of security rules for files (`storage.rules`). Without rules, only administrators can access files.
   public var storageRules: String?
+  /// The web apps that the server hosts.
+  public var hosting: [HostedSite] = []
+  /// A folder with the files of the Firebase web SDK, in a folder for each version. If `nil`, requests for them are
+  /// redirected to Google.
+  public var webSDK: String?
   /// The destination of log events, or `nil` for none. ``warn`` and ``report`` receive the same events as text.
   public var log: LogWriter?
   /// Logs one of this many requests to ``log``. 1 logs all, `nil` none.

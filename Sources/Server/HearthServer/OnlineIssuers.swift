@@ -15,8 +15,8 @@ public struct FetchedDocument: Sendable {
   }
 }
 
-/// The published keys of trusted issuers that have no key file. A thread of their own fetches them, first when the
-/// server starts, and again when they become invalid.
+/// The published keys of trusted issuers that have no key file. Each issuer has a queue that fetches its keys, first
+/// when the server starts, and again when they become invalid. So an issuer that responds slowly delays no other.
 ///
 /// If a fetch fails, the previous keys stay in use, a warning is logged, and the fetch is repeated after a pause that
 /// grows. Until the first fetch succeeds, the server rejects the tokens of the issuer.
@@ -41,7 +41,8 @@ package final class OnlineIssuers: Sendable {
   private let fetch: (@Sendable (String) throws -> FetchedDocument)?
   private let states: Mutex<[State]>
   private let isStopped = Atomic(false)
-  private let queue = DispatchQueue(label: "hearth issuers", qos: .utility)
+  /// One queue for each issuer.
+  private let queues: [DispatchQueue]
 
   /// Prepares the fetches.
   /// - Throws: ``HearthError/configuration(_:)`` if this program has no HTTP client.
@@ -49,6 +50,7 @@ package final class OnlineIssuers: Sendable {
     self.configuration = configuration
     self.issuers = issuers
     states = Mutex(configuration.onlineIssuers.map { _ in State() })
+    queues = configuration.onlineIssuers.map { DispatchQueue(label: "hearth issuer \($0.issuer)", qos: .utility) }
     guard configuration.onlineIssuers.isEmpty || configuration.fetchDocument != nil else {
       throw .configuration("a trusted issuer without a key file needs a function that fetches documents")
     }
@@ -68,7 +70,7 @@ package final class OnlineIssuers: Sendable {
       states[index].schedule += 1
       return states[index].schedule
     }
-    queue.asyncAfter(deadline: .now() + .seconds(seconds)) { [weak self] in
+    queues[index].asyncAfter(deadline: .now() + .seconds(seconds)) { [weak self] in
       guard let self, !isStopped.load(ordering: .sequentiallyConsistent),
         states.withLock({ $0[index].schedule }) == number
       else { return }

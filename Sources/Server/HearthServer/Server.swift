@@ -34,6 +34,7 @@ public final class Server: Sendable {
   private let rules: RulesFiles
   private let issuers: IssuerFiles
   private let onlineIssuers: OnlineIssuers
+  private let hosting: HostingSetup
   package let files: LazyFileStore
   private let gateway: HTTPGateway
   /// The routes for clients, in the order in which they are tried.
@@ -96,7 +97,8 @@ public final class Server: Sendable {
     transport.errorBody = { status, message in ErrorJSON.body(httpStatus: status, message: message) }
     accounts = try Self.openAccounts(configuration, directory)
     accounts.endStreams(of: service)
-    let identity = try configuration.accounts.service(accounts)
+    let identity = try configuration.accounts.service(
+      accounts, publicURL: configuration.publicURL, fetch: configuration.providerFetch)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
     onlineIssuers = try OnlineIssuers(configuration, accounts.trustedIssuers)
     readiness = Readiness(
@@ -107,11 +109,14 @@ public final class Server: Sendable {
       droppedLogLines: { log?.droppedLines ?? 0 }, staleRulesFiles: { [rules] in rules.staleCount },
       hub: hub)
     addresses = ServerAddresses(publicURL: configuration.publicURL)
+    hosting = try HostingSetup(configuration)
     gateway = HTTPGateway(
       service, accounts: accounts, identity: identity,
       files: StorageService(
-        store: files, rules: fileRules, documents: service, project: configuration.project),
-      usesTLS: configuration.tls != nil, hostName: configuration.host, addresses: addresses, operations: operations)
+        store: files, rules: fileRules, documents: service, project: configuration.project,
+        isCurrentKey: { [accounts] in accounts.serviceKeys.key($0) != nil }),
+      usesTLS: configuration.tls != nil, hostName: configuration.host, addresses: addresses, sites: hosting.sites,
+      sdk: hosting.sdk, operations: operations)
     // The operator decides which clients reach this address.
     let listener = gateway.operations
     do {
@@ -193,6 +198,24 @@ public final class Server: Sendable {
     return url
   }
 
+  /// Listens without TLS on a free port of the loopback address while `body` runs, which receives the URL. Requests have
+  /// the same rights there as on the server's own address. Start the server first.
+  /// - Throws: ``HearthError/listening(_:)`` if no port can be opened, or the error of `body`.
+  package func withPlainAddress(_ body: (String) throws -> Void) throws {
+    var transport = TransportConfiguration()
+    (transport.host, transport.port, transport.loops) = ("127.0.0.1", 0, 1)
+    transport.targetBytesMax = 48 << 10
+    transport.bodyBytesMax = HTTPGateway.bodyBytesMax
+    let server: HTTPServer
+    let address: (host: String, port: Int)
+    do {
+      server = try HTTPServer(configuration: transport, handler: gateway.requests)
+      address = try server.start()
+    } catch { throw Self.error(error) }
+    defer { server.stop(graceSeconds: 1) }
+    try body(Self.url("http", address))
+  }
+
   /// Starts the loops with the admin socket, if the data directory can have one. The server works without it.
   private func listen() throws(TransportError) -> (host: String, port: Int) {
     var admin: AdminSocket?
@@ -223,12 +246,13 @@ public final class Server: Sendable {
     do { try http.reloadCertificate() } catch { throw Self.error(error) }
   }
 
-  /// Reloads the rules, the TLS certificate and its key, and the keys of trusted issuers. If a file is not valid,
+  /// Reloads the rules, the TLS certificate and its key, the keys of trusted issuers, and the rules of web apps. If a file is not valid,
   /// its previous content stays in force, and the error is logged.
   public func reload() {
     reloadRules()
     issuers.reload()
     onlineIssuers.reload()
+    hosting.reload()
     guard configuration.tls != nil else { return }
     do {
       try reloadCertificate()

@@ -13,14 +13,22 @@ package final class StorageService: Sendable {
   private let rules: FileRules
   private let files: LazyFileStore
   private let authorizer: StorageAuthorizer
+  /// Whether the service key with an ID exists and was not revoked.
+  let isCurrentKey: @Sendable (_ id: String) -> Bool
 
   /// Creates a service.
   ///
   /// - Parameters:
   ///   - documents: evaluates the rules, and commits documents together with an object.
   ///   - project: the project whose documents rules may read, unless the bucket's name contains another project.
-  package init(store: LazyFileStore, rules: FileRules, documents: FirestoreService, project: String?) {
+  ///   - isCurrentKey: whether the service key with an ID exists and was not revoked. Revoking a key ends the uploads
+  ///     that its program began.
+  package init(
+    store: LazyFileStore, rules: FileRules, documents: FirestoreService, project: String?,
+    isCurrentKey: @escaping @Sendable (_ id: String) -> Bool
+  ) {
     files = store
+    self.isCurrentKey = isCurrentKey
     self.rules = rules
     authorizer = StorageAuthorizer(documents: documents, rules: rules, project: project)
   }

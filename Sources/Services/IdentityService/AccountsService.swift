@@ -23,6 +23,12 @@ package final class AccountsService: Sendable {
     package var authorizedDomains: [String] = []
     /// The other providers whose identities can sign in.
     package var identityProviders = IdentityProviders()
+    /// The other providers whose sign-in pages this server opens.
+    package var signInProviders: [SignInProvider] = []
+    /// Sends requests to these providers.
+    package var providerFetch: ProviderFetch?
+    /// The URL at which browsers reach this server.
+    package var publicURL: String?
     /// The number of threads that hash passwords.
     package var passwordThreads = 1
 
@@ -38,6 +44,8 @@ package final class AccountsService: Sendable {
     case password
     /// Reads or writes many accounts.
     case batch
+    /// Waits for another provider.
+    case provider
   }
 
   package let accounts: AccountStore
@@ -48,10 +56,14 @@ package final class AccountsService: Sendable {
   let mail: MailCommand?
   /// Codes for phone numbers, in emulator mode only.
   let phoneCodes: PhoneCodes
+  /// Sign-in by the pages of other providers.
+  package let providerSignIn: ProviderSignIn
   private let settings: Mutex<AccountsSettings>
   private let shortQueue = BoundedWorkers("accounts", unfinishedMax: WorkerLimits.accountsUnfinishedMax)
   private let passwordQueue: BoundedWorkers
   private let batchQueue = BoundedWorkers("account-batches", unfinishedMax: WorkerLimits.accountBatchesUnfinishedMax)
+  private let providerQueue = BoundedWorkers(
+    "providers", threads: WorkerLimits.providersThreadsMax, unfinishedMax: WorkerLimits.providersUnfinishedMax)
 
   /// Creates the service and loads the settings that administrators have stored. A setting that `options` closes
   /// stays closed.
@@ -66,6 +78,9 @@ package final class AccountsService: Sendable {
     knownPlaces = KnownPlaces(now: accounts.now)
     let now = accounts.now
     phoneCodes = PhoneCodes(now: { now() / 1_000_000 })
+    providerSignIn = ProviderSignIn(
+      accounts.mode == .emulator ? [] : options.signInProviders, fetch: options.providerFetch,
+      now: { now() / 1_000_000 })
     let audit = accounts.audit
     // In emulator mode tests read the codes from the control endpoint instead.
     mail =
@@ -93,6 +108,7 @@ package final class AccountsService: Sendable {
     case .short: shortQueue.run(work)
     case .password: passwordQueue.run(work)
     case .batch: batchQueue.run(work)
+    case .provider: providerQueue.run(work)
     }
   }
 

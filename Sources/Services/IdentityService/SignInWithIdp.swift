@@ -8,6 +8,12 @@ extension AccountsService {
     package var providerID: String?
     /// The provider's token. In emulator mode it may also be a JSON object of claims, and is not verified.
     package var providerToken: String?
+    /// The provider's access token. In emulator mode it can take the place of the token.
+    package var accessToken: String?
+    /// The code with which the provider returned the user to a page of the app, instead of a token.
+    package var returned: (session: String, ProviderSignIn.Return)?
+    /// Whether the response to a failed link contains the identity, so that the app can use it in another way.
+    package var returnsCredential = false
     /// The nonce with which the provider's token was requested.
     package var nonce: String?
     /// The account to which the identity moves. `nil` signs in the account that has the identity.
@@ -26,6 +32,10 @@ extension AccountsService {
     package var provider: User.LinkedProvider
     package var isEmailVerified: Bool
     package var claims: MapValue
+    /// The text that the app can pass as the provider's token later, if it has to confirm the identity: the token
+    /// itself or the name of a ``PendingIdentity``.
+    package var token: String?
+    package var accessToken: String?
   }
 
   /// The outcome of a sign-in with another provider.
@@ -34,6 +44,8 @@ extension AccountsService {
     /// The address belongs to this account, but the provider has not verified it. The user must prove to own the
     /// account by one of its own sign-in methods.
     case needsConfirmation(User, Identity)
+    /// The identity or its address belongs to another account.
+    case refused(AccountError, Identity)
   }
 
   /// Signs a user in with an identity of another provider. The first sign-in creates the account.
@@ -76,26 +88,63 @@ extension AccountsService {
         user.merge(provider, isEmailVerified: identity.isEmailVerified)
       }
     } catch let error as AccountError {
-      guard let unconfirmed else { throw error }
-      return .needsConfirmation(unconfirmed, identity)
+      if let unconfirmed { return .needsConfirmation(unconfirmed, renewed(identity)) }
+      guard request.returnsCredential, [.federatedUserIDAlreadyLinked, .emailExists].contains(error.code) else {
+        throw error
+      }
+      return .refused(error, renewed(identity))
     }
     outcome.isNew = isNew
-    // The ID is the client's text, and logs must stay readable.
-    let method = provider.providerID.utf8.map { (0x21...0x7E).contains($0) ? $0 : UInt8(ascii: "?") }
     audit(
       linked != nil ? .linked : isNew ? .created : .signedIn, outcome.user.uid, by: caller,
-      method: String(decoding: method, as: UTF8.self))
-    return .signedIn(outcome, identity)
+      method: Self.loggable(provider.providerID))
+    return .signedIn(outcome, renewed(identity))
+  }
+
+  /// Returns an identity with a new name, if its name was used up.
+  private func renewed(_ identity: Identity) -> Identity {
+    guard identity.token == nil, accounts.mode == .production else { return identity }
+    var identity = identity
+    identity.token = providerSignIn.pending.add(
+      PendingIdentity(
+        providerID: identity.provider.providerID, claims: identity.claims, accessToken: identity.accessToken))
+    return identity
+  }
+
+  /// Returns the identity of a code or a name, or `nil` for a token of the provider.
+  private func confirmed(_ request: SignInWithIdp) throws -> PendingIdentity? {
+    do {
+      if let (session, back) = request.returned {
+        let ticket = try providerSignIn.ticket(session, for: back)
+        guard ticket.app == nil else {
+          throw AccountError(.invalidIdpResponse, "The sessionId is that of another sign-in.")
+        }
+        return try providerSignIn.identity(ticket, back)
+      }
+    } catch let failure as SignInFailure {
+      throw AccountError(.invalidIdpResponse, failure.text)
+    }
+    guard let name = request.providerToken, PendingIdentities.isName(name) else { return nil }
+    guard let found = providerSignIn.pending.take(name, providerID: request.providerID ?? "") else {
+      throw AccountError(.invalidIdpResponse, "The sign-in was used before, or it is too old. Sign in again.")
+    }
+    return found
   }
 
   /// Verifies the provider's token.
   private func identity(_ request: SignInWithIdp) throws -> Identity {
+    if accounts.mode == .production, let found = try confirmed(request) {
+      var identity = try identity(of: found.claims, providerID: found.providerID)
+      identity.accessToken = found.accessToken
+      return identity
+    }
     guard let providerID = request.providerID, !providerID.isEmpty, providerID.utf8.count <= 128,
       !["password", "phone", "anonymous", "custom", "emailLink"].contains(providerID)
     else {
       throw AccountError(.invalidCredentialOrProvider, "Invalid IdP response/credential: the providerId is missing.")
     }
-    guard let token = request.providerToken, !token.isEmpty else {
+    let accessToken = accounts.mode == .emulator ? request.accessToken : nil
+    guard let token = request.providerToken ?? accessToken, !token.isEmpty else {
       throw AccountError(.invalidIdpResponse, "The request must contain an id_token from the provider.")
     }
     let claims: MapValue
@@ -112,6 +161,15 @@ extension AccountsService {
         throw AccountError(.invalidIdpResponse, "The id_token is not valid: \(error).")
       }
     }
+    var identity = try identity(of: claims, providerID: providerID)
+    identity.token = token
+    // An emulator's accounts have no access tokens. Apps of some providers need one to continue a sign-in.
+    if accounts.mode == .emulator { identity.accessToken = request.accessToken ?? token }
+    return identity
+  }
+
+  /// Returns the identity that verified claims describe.
+  private func identity(of claims: MapValue, providerID: String) throws -> Identity {
     guard let rawID = claims.text("sub"), (1...256).contains(rawID.utf8.count) else {
       throw AccountError(.invalidIdpResponse, "The id_token has no sub.")
     }

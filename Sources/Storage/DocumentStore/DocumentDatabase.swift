@@ -23,6 +23,7 @@ package final class DocumentDatabase: Sendable {
   /// The memory and the temporary files for queries on this database.
   package let scratch: ScratchSpace
   private let retention: Retention
+  private let versionAges = Mutex(VersionAges())
   let queue: CommitQueue
   private let identity: Mutex<UInt64>
   private let latestServerTimestamp = Mutex<Int64>(0)
@@ -309,12 +310,17 @@ package final class DocumentDatabase: Sendable {
 
   /// Removes expired history and log entries, in batches between commits.
   private func trim() {
-    let trimmer = Trimmer(retention: retention)
     queue.perform { [self] in
       do throws(StorageError) {
         let snapshot = try store.snapshot()
         var reader = SnapshotReader(snapshot)
-        let isDue = try trimmer.isDue(&reader, now: clock.now())
+        let (now, version) = (clock.now(), try reader.lastVersion())
+        let ages = versionAges.withLock { ages in
+          ages.note(version, at: now, retention)
+          return ages
+        }
+        let trimmer = Trimmer(retention: retention, ages: ages)
+        let isDue = try trimmer.isDue(&reader, now: now)
         snapshot.end()
         guard isDue else { return }
         var hasMore = false

@@ -1,3 +1,5 @@
+import Glibc
+
 /// The reason why a storage engine failed.
 ///
 /// The text is constant per case; the facts are in the payload. The service maps each case to a wire code in one place.
@@ -50,7 +52,7 @@ extension StorageError: CustomStringConvertible {
       "\(path) holds secrets, but users other than its owner may read it; run `chmod go= \(path)` and replace "
         + "the keys in it, which may be known"
     case .system(let operation, let path, let code):
-      "\(operation) failed for \(path) (errno \(code))"
+      "\(operation) failed for \(path): \(String(cString: strerror(code)))"
     case .rolledBack:
       "the write was rolled back"
     }

@@ -239,4 +239,22 @@ enum Corpus {
   ]
 
   private static func texts(_ texts: [String]) -> [[UInt8]] { texts.map { Array($0.utf8) } }
+
+  static let globTokens = [
+    "**", "*", "?", "@(", "!(", "+(", ")", "|", "{", ",", "}", "[", "]", ":a", "/", "\\", "(?P<a>",
+  ]
+
+  static let hosting: [[UInt8]] = [
+    #"{"hosting": {"public": "p", "cleanUrls": true, "trailingSlash": false, "ignore": ["**/.*", "a/**"]}}"#,
+    #"{"hosting": [{"target": "a", "public": "p", "i18n": {"root": "/l"}}, {"site": "b", "public": "q"}]}"#,
+    #"{"hosting": {"redirects": [{"source": "/blog/:a*", "destination": "/:a", "type": 302}]}}"#,
+    #"{"hosting": {"redirects": [{"regex": "/(?<a>[^/]+)/(.*)", "destination": "https://x.y/:a/:2?z"}]}}"#,
+    #"{"hosting": {"rewrites": [{"source": "/a/!(*.js|*.css)", "function": "f"}, {"source": "**", "destination": "/i"}]}}"#,
+    #"{"hosting": {"headers": [{"source": "**/*.@(a|b)", "headers": [{"key": "A", "value": "b"}]}]}} // c"#,
+  ].map { Array($0.utf8) }
+
+  static let hostedPaths: [[UInt8]] = [
+    "/", "/a/b.html", "/%2e%2e/etc/passwd", "/a%00b", "//x", "/%E4%BD%A0", "fr-CA, en;q=0.5", "/{a,b/**}/[a-c]?",
+    "/:a/*",
+  ].map { Array($0.utf8) }
 }

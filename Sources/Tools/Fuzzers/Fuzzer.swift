@@ -2,6 +2,7 @@ import Archives
 import DocumentStore
 import FirebaseExport
 import FixtureTree
+import Hosting
 import RulesEngine
 import Transport
 import WireFormat
@@ -73,6 +74,16 @@ struct Fuzzer: Sendable {
     Fuzzer(
       name: "rule-document", summary: "security rules over damaged documents and claims", corpus: Corpus.protobuf,
       tokens: [], run: RulesFuzz.storedDocument),
+    Fuzzer(
+      name: "hosting", summary: "firebase.json with the rules of web apps, and paths that they match",
+      corpus: Corpus.hosting,
+      tokens: Corpus.jsonTokens + Corpus.globTokens + [
+        "hosting", "redirects", "rewrites", "headers", "source", "regex",
+      ],
+      run: HostingFuzz.configuration),
+    Fuzzer(
+      name: "hosting-path", summary: "paths of requests to web apps, globs and languages", corpus: Corpus.hostedPaths,
+      tokens: Corpus.globTokens + ["..", "%2e", "%2F", "%00", "%5c", "//", "q=", "en-US"], run: HostingFuzz.path),
     Fuzzer(
       name: "must-fail", summary: "traps on an input that mutation finds quickly; proves that failures are noticed",
       corpus: [Array("hearth".utf8)], tokens: [],

@@ -7,6 +7,13 @@ package struct Tool: Sendable {
   package static let setpriv = Tool("setpriv", package: "util-linux")
   package static let script = Tool("script", package: "bsdutils", mayBeMissing: true)
   package static let nghttp = Tool("nghttp", package: "nghttp2-client", mayBeMissing: true)
+  package static let bash = Tool("bash", package: "bash")
+  package static let zsh = Tool("zsh", package: "zsh", mayBeMissing: true)
+  package static let fish = Tool("fish", package: "fish", mayBeMissing: true)
+  package static let man = Tool("man", package: "man-db", mayBeMissing: true)
+  package static let mandoc = Tool("mandoc", package: "mandoc", mayBeMissing: true)
+  package static let nginx = Tool("nginx", package: "nginx; .ci/unpacked .build/peers nginx", mayBeMissing: true)
+  package static let caddy = Tool("caddy", package: "caddy; .ci/unpacked .build/peers caddy", mayBeMissing: true)
   package static let h2load = Tool("h2load", package: "nghttp2-client", mayBeMissing: true)
 
   /// The result of running a program.
@@ -21,7 +28,7 @@ package struct Tool: Sendable {
   let package: String
   /// Whether continuous integration may lack it.
   let mayBeMissing: Bool
-  /// The path, or `nil` if it is not installed.
+  /// The path, or `nil` if it is neither installed nor unpacked in `.build/peers`.
   package let path: String?
   /// Far above the need of any test.
   private static let secondsMax = 60
@@ -30,8 +37,9 @@ package struct Tool: Sendable {
     self.name = name
     self.package = package
     self.mayBeMissing = mayBeMissing
-    path = ["/usr/bin/", "/usr/local/bin/", "/bin/"].map { $0 + name }
-      .first { FileManager.default.isExecutableFile(atPath: $0) }
+    let unpacked = "\(GuidePage.root)/.build/peers/usr/"
+    path = ["/usr/bin/", "/usr/local/bin/", "/bin/", "/usr/sbin/", "\(unpacked)bin/", "\(unpacked)sbin/"]
+      .map { $0 + name }.first { FileManager.default.isExecutableFile(atPath: $0) }
   }
 
   /// Runs the program to its end. Its output goes to files, so it can be of any length.

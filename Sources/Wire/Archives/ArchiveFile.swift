@@ -30,33 +30,48 @@ final class ArchiveFile {
   /// Returns up to `count` bytes at an offset, fewer only at the end of the file.
   /// - Throws: ``FixtureTreeError`` if reading fails.
   func bytes(at offset: Int, count: Int) throws(FixtureTreeError) -> [UInt8] {
-    if descriptor < 0 { return Array(memory.dropFirst(offset).prefix(max(0, count))) }
-    var code: Int32 = 0
+    var failure: FixtureTreeError?
     let bytes = [UInt8](unsafeUninitializedCapacity: max(0, count)) { buffer, filled in
-      while filled < count {
-        let piece = pread(descriptor, buffer.baseAddress.map { $0 + filled }, count - filled, off_t(offset + filled))
-        if piece == 0 { break }
-        if piece > 0 {
-          filled += piece
-        } else if errno != EINTR {
-          code = errno
-          break
-        }
-      }
+      do throws(FixtureTreeError) {
+        filled = try read(
+          at: offset,
+          into: UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<max(0, count)]))
+      } catch { failure = error }
     }
-    if code != 0 {
-      throw FixtureTreeError(file: path, message: "cannot read the file: \(String(cString: strerror(code)))")
-    }
+    if let failure { throw failure }
     return bytes
   }
 
-  /// Returns a function that returns the bytes of a range, piece by piece, and an empty array at the end.
-  func pieces(_ range: Range<Int>) -> ByteStream.Next {
+  /// Fills a buffer from an offset on. Returns the number of bytes, fewer than those of the buffer only at the end of the
+  /// file.
+  private func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(FixtureTreeError) -> Int {
+    if descriptor < 0 {
+      let rest = memory.dropFirst(offset).prefix(buffer.count)
+      buffer.copyBytes(from: rest)
+      return rest.count
+    }
+    var filled = 0
+    while filled < buffer.count {
+      let start = buffer.baseAddress.map { $0 + filled }
+      let piece = pread(descriptor, start, buffer.count - filled, off_t(offset + filled))
+      if piece == 0 { break }
+      if piece > 0 {
+        filled += piece
+      } else if errno != EINTR {
+        throw FixtureTreeError(file: path, message: "cannot read the file: \(String(cString: strerror(errno)))")
+      }
+    }
+    return filled
+  }
+
+  /// Returns the bytes of a range as a source with a name for errors; the default is the path.
+  func source(_ range: Range<Int>, name: String? = nil) -> ByteSource {
     var offset = range.lowerBound
-    return { () throws(FixtureTreeError) in
-      let piece = try self.bytes(at: offset, count: min(256 << 10, range.upperBound - offset))
-      offset += piece.count
-      return piece
+    return ByteSource(name: name ?? path) { [self] (buffer) throws(FixtureTreeError) in
+      let wanted = min(buffer.count, range.upperBound - offset)
+      let count = try read(at: offset, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]))
+      offset += count
+      return count
     }
   }
 }
@@ -66,11 +81,30 @@ final class ByteStream {
   /// Returns the next bytes, or an empty array at the end.
   typealias Next = () throws(FixtureTreeError) -> [UInt8]
 
+  private static let pieceBytes = 256 << 10
+
   private let next: Next
   private var buffer: [UInt8] = []
   private var position = 0
 
   init(_ next: @escaping Next) { self.next = next }
+
+  convenience init(_ source: ByteSource) { self.init(Self.pieces(source)) }
+
+  /// Returns a function that returns the bytes of a source, piece by piece, and an empty array at the end.
+  static func pieces(_ source: ByteSource) -> Next {
+    { () throws(FixtureTreeError) in
+      var failure: FixtureTreeError?
+      let piece = [UInt8](unsafeUninitializedCapacity: pieceBytes) { buffer, count in
+        do throws(FixtureTreeError) {
+          count = try source.read(
+            into: UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: buffer[..<pieceBytes])))
+        } catch { failure = error }
+      }
+      if let failure { throw failure }
+      return piece
+    }
+  }
 
   /// Returns the next `count` bytes, fewer only at the end.
   func take(_ count: Int) throws(FixtureTreeError) -> [UInt8] {

@@ -5,14 +5,15 @@ package enum ArchiveFuzz {
   /// The content of one archive that is read. Inputs can expand a lot.
   private static let contentBytesMax = 1 << 20
 
-  /// Reads bytes as a tar archive, as a gzip file, and as a zip archive.
+  /// Reads bytes as a tar archive, also if it is compressed, as raw deflated bytes, and as a zip archive.
   package static func run(_ bytes: UnsafeRawBufferPointer) {
     let input = [UInt8](bytes)
     var left = contentBytesMax
-    read(TarReader(file: "input", stream: ByteStream(pieces(input))), &left)
-    let decoder = DeflateDecoder(.gzip, file: "input", pieces(input))
-    let unpacked = ByteStream { () throws(FixtureTreeError) in try decoder.next() }
-    read(TarReader(file: "input", stream: unpacked), &left)
+    read(TarReader(file: "input", stream: ByteStream(source(input))), &left)
+    if let content = try? source(input).decompressed() {
+      read(TarReader(file: "input", stream: ByteStream(content)), &left)
+    }
+    if let content = try? source(input).inflated() { try? drain(ByteStream.pieces(content), &left) }
     try? ZipReader(archive: ArchiveFile(name: "input", input)).forEach { (_, _, next) throws(FixtureTreeError) in
       try drain(next, &left)
     }
@@ -30,12 +31,5 @@ package enum ArchiveFuzz {
     }
   }
 
-  private static func pieces(_ input: [UInt8]) -> ByteStream.Next {
-    var offset = 0
-    return {
-      let end = min(input.count, offset + 100)
-      defer { offset = end }
-      return Array(input[offset..<end])
-    }
-  }
+  private static func source(_ input: [UInt8]) -> ByteSource { ByteSource(input, chunkBytesMax: 100) }
 }

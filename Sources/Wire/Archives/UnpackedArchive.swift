@@ -1,7 +1,7 @@
 package import FixtureTree
 import Glibc
 
-/// The files of an archive (tar, tar.gz or zip), unpacked to a temporary folder that is removed with this object.
+/// The files of an archive (zip, or tar, which may be compressed with gzip or zstd), unpacked to a temporary folder that is removed with this object.
 ///
 /// Only regular files are unpacked, and none outside of the folder: an entry with an absolute path or with `..` is an
 /// error. The sizes have limits (``ArchiveLimits``).
@@ -15,32 +15,31 @@ package final class UnpackedArchive {
   package convenience init?(_ path: String, isWanted: (String) -> Bool) throws(FixtureTreeError) {
     let file = try ArchiveFile(path)
     let head = try file.bytes(at: 0, count: TarReader.blockBytes)
-    let whole = file.pieces(0..<file.size)
     if ZipReader.isArchive(head) {
       try self.init(file)
       try ZipReader(archive: file).forEach { (name, _, next) throws(FixtureTreeError) in
         if isWanted(name) { try write(name, next) }
       }
-    } else if TarReader.isArchive(head) {
-      try self.init(file)
-      try unpack(TarReader(file: path, stream: ByteStream(whole)), isWanted)
-    } else if head.starts(with: [0x1F, 0x8B]) {
-      let probe = DeflateDecoder(.gzip, file: path, whole)
+    } else {
       let start: [UInt8]
       do throws(FixtureTreeError) {
-        start = try ByteStream({ () throws(FixtureTreeError) in try probe.next() }).take(TarReader.blockBytes)
+        start = try ByteStream(try file.source(0..<file.size).decompressed()).take(TarReader.blockBytes)
       } catch {
         // The reader of compressed documents reports the damage of other files.
-        if path.hasSuffix(".tar.gz") || path.hasSuffix(".tgz") { throw error }
+        if Self.isName(path) { throw error }
         return nil
       }
       guard TarReader.isArchive(start) else { return nil }
       try self.init(file)
-      let decoder = DeflateDecoder(.gzip, file: path, file.pieces(0..<file.size))
-      try unpack(
-        TarReader(file: path, stream: ByteStream { () throws(FixtureTreeError) in try decoder.next() }), isWanted)
-    } else {
-      return nil
+      let content = try file.source(0..<file.size).decompressed()
+      try unpack(TarReader(file: path, stream: ByteStream(content)), isWanted)
+    }
+  }
+
+  /// Returns whether a file's name is that of an archive that can be unpacked.
+  package static func isName(_ path: String) -> Bool {
+    [".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst"].contains { ending in
+      path.utf8.count > ending.utf8.count && path.lowercased().hasSuffix(ending)
     }
   }
 
@@ -65,6 +64,13 @@ package final class UnpackedArchive {
   private func unpack(_ tar: TarReader, _ isWanted: (String) -> Bool) throws(FixtureTreeError) {
     try tar.forEach { (name, _, next) throws(FixtureTreeError) in
       if isWanted(name) { try write(name, next) }
+    }
+    // Zeros can follow the archive, and then the checksum of the compressed bytes, which the stream verifies.
+    var left = ArchiveLimits.headerBytesMax
+    while left > 0 {
+      let piece = try tar.stream.takeSome(left)
+      if piece.isEmpty { break }
+      left -= piece.count
     }
   }
 

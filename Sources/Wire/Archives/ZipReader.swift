@@ -31,7 +31,7 @@ struct ZipReader {
     guard count <= ArchiveLimits.entriesMax else {
       throw failure("the archive has more than \(ArchiveLimits.entriesMax) entries")
     }
-    let stream = ByteStream(archive.pieces(start..<start + byteCount))
+    let stream = ByteStream(archive.source(start..<start + byteCount))
     for _ in 0..<count {
       let entry = try entry(stream)
       guard !entry.name.utf8.isEmpty, entry.name.utf8.last != UInt8(ascii: "/") else { continue }
@@ -113,19 +113,18 @@ struct ZipReader {
     guard head.count == 30, head.starts(with: [0x50, 0x4B, 3, 4]) else { throw damage }
     let start = entry.offset + 30 + Self.number(head, 26, 2) + Self.number(head, 28, 2)
     guard start <= archive.size, entry.packed <= archive.size - start else { throw damage }
-    let packed = archive.pieces(start..<start + entry.packed)
-    let next: ByteStream.Next
+    let packed = archive.source(start..<start + entry.packed, name: "\(archive.path): \(entry.name)")
+    let unpacked: ByteSource
     switch entry.method {
-    case 0: next = packed
-    case 8:
-      let decoder = DeflateDecoder(.raw, file: "\(archive.path): \(entry.name)", packed)
-      next = { () throws(FixtureTreeError) in try decoder.next() }
+    case 0: unpacked = packed
+    case 8: unpacked = try packed.inflated()
     default:
       throw failure("\(entry.name) has an unknown compression (\(entry.method)); unpack the archive first")
     }
+    let next = ByteStream.pieces(unpacked)
     let check = Check()
     let damage = FixtureTreeError(
-      file: "\(archive.path): \(entry.name)", message: "the content is damaged; copy or download the archive again")
+      file: packed.name, message: "the content is damaged; copy or download the archive again")
     return { () throws(FixtureTreeError) in
       let piece = try next()
       check.sum = piece.withUnsafeBytes { Crc32.extend(check.sum, $0) }

@@ -76,6 +76,10 @@ package final class ExportReader {
         message: "the export contains \(count) documents, but its metadata name \(expected), so a file is incomplete; "
           + "copy or download the export again")
     }
+    if count == 0, documents.expectedCount == nil, documents.byteCount == 0 {
+      throw FixtureTreeError(
+        file: documents.name, message: "the export contains no record, only empty files; copy or download it again")
+    }
     return nil
   }
 

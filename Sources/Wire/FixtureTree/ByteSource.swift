@@ -45,7 +45,7 @@ package final class ByteSource {
 
   /// Writes to the start of the buffer and returns the number of bytes written; 0 means the end.
   /// - Throws: ``FixtureTreeError`` if reading fails.
-  func read(into buffer: UnsafeMutableRawBufferPointer) throws(FixtureTreeError) -> Int {
+  package func read(into buffer: UnsafeMutableRawBufferPointer) throws(FixtureTreeError) -> Int {
     guard headOffset < head.count else { return try readNext(buffer) }
     let count = min(buffer.count, head.count - headOffset)
     head.withUnsafeBytes {

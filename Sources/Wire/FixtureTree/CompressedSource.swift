@@ -6,18 +6,25 @@ extension ByteSource {
   /// - Throws: ``FixtureTreeError`` if reading fails.
   package func decompressed() throws(FixtureTreeError) -> ByteSource {
     guard let format = CompressionFormat(head: try peek(CompressionFormat.headBytes)) else { return self }
-    let content = CompressedContent(self, format, try Self.decompressor(format, name: name))
-    return ByteSource(name: name) { (buffer) throws(FixtureTreeError) in try content.read(into: buffer) }
+    return try decoded(format.rawValue) { () throws(CompressionError) in try Decompressor(format) }
   }
 
-  private static func decompressor(
-    _ format: CompressionFormat, name: String
-  ) throws(FixtureTreeError) -> Decompressor {
-    do throws(CompressionError) {
-      return try Decompressor(format)
-    } catch {
+  /// Returns the content of this source, which is one raw deflated stream, as in an entry of a zip archive. Bytes after
+  /// the stream are not read.
+  /// - Throws: ``FixtureTreeError`` if memory is short.
+  package func inflated() throws(FixtureTreeError) -> ByteSource {
+    try decoded("deflate") { () throws(CompressionError) in try Decompressor.rawDeflate() }
+  }
+
+  private func decoded(
+    _ method: String, _ make: () throws(CompressionError) -> Decompressor
+  ) throws(FixtureTreeError) -> ByteSource {
+    let decompressor: Decompressor
+    do throws(CompressionError) { decompressor = try make() } catch {
       throw FixtureTreeError(file: name, message: "no memory to decompress the file")
     }
+    let content = CompressedContent(self, method, decompressor)
+    return ByteSource(name: name) { (buffer) throws(FixtureTreeError) in try content.read(into: buffer) }
   }
 }
 
@@ -26,16 +33,17 @@ private final class CompressedContent {
   private static let bufferBytes = 64 << 10
 
   private let source: ByteSource
-  private let format: CompressionFormat
+  /// The name of the method, for errors.
+  private let method: String
   private let decompressor: Decompressor
   private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferBytes, alignment: 16)
   private var position = 0
   private var end = 0
   private var isInputOver = false
 
-  init(_ source: ByteSource, _ format: CompressionFormat, _ decompressor: Decompressor) {
+  init(_ source: ByteSource, _ method: String, _ decompressor: Decompressor) {
     self.source = source
-    self.format = format
+    self.method = method
     self.decompressor = decompressor
   }
 
@@ -54,12 +62,14 @@ private final class CompressedContent {
       let count = try decode(input, into: output)
       if count > 0 { return count }
       if isInputOver, position == end {
-        guard decompressor.isComplete else {
-          throw failure("the \(format.rawValue) data end too early; the file may be cut short")
-        }
+        guard decompressor.isComplete else { throw cut }
         return 0
       }
-      guard position > before || position == end else { throw failure("the \(format.rawValue) data are damaged") }
+      guard position > before || position == end else {
+        // Bytes after a raw stream are not part of it.
+        if decompressor.isComplete { return 0 }
+        throw failure("the \(method) data are damaged; copy or download the file again")
+      }
     }
   }
 
@@ -71,8 +81,8 @@ private final class CompressedContent {
     } catch {
       switch error {
       case .damaged(let reason):
-        throw failure("the \(format.rawValue) data are damaged (\(reason)); copy or download the file again")
-      case .cutShort: throw failure("the \(format.rawValue) data end too early; the file may be cut short")
+        throw failure("the \(method) data are damaged (\(reason)); copy or download the file again")
+      case .cutShort: throw cut
       case .windowTooLarge:
         throw failure(
           "decompressing the file needs more than \(1 << (CompressionLimits.zstdWindowLogMax - 20)) MiB of memory; "
@@ -80,6 +90,10 @@ private final class CompressedContent {
       case .noMemory: throw failure("no memory to decompress the file")
       }
     }
+  }
+
+  private var cut: FixtureTreeError {
+    failure("the \(method) data end too early; the file may be cut short, so copy or download it again")
   }
 
   private func failure(_ message: String) -> FixtureTreeError { FixtureTreeError(file: source.name, message: message) }

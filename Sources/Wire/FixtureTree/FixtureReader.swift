@@ -39,16 +39,30 @@ package struct FixtureReader: ~Copyable {
   ) throws(FixtureTreeError) {
     let source = try source.decompressed()
     let found = if let format { format } else { try Self.format(of: source, options) }
+    if let option = options.csvOption, found != .csv {
+      throw FixtureTreeError(
+        file: source.name,
+        message: "is not CSV, and \(option) applies to CSV only; leave it out, or import the file alone"
+      )
+    }
+    reader = try Self.reader(source, found, database, shape, options, types)
     self.format = found
-    switch found {
+  }
+
+  private static func reader(
+    _ source: ByteSource, _ format: Format, _ database: DatabaseID, _ shape: CollectionShape?, _ options: ReadOptions,
+    _ types: [CSVType]?
+  ) throws(FixtureTreeError) -> AnyReader {
+    switch format {
     case .fixtureTree:
-      reader = .tree(FixtureTreeReader(source, database: database, shape: shape, options: options))
-    case .collectionsTree: reader = .collections(CollectionsTreeReader(source, database: database, options: options))
-    case .documentLines: reader = .lines(DocumentLinesReader(source, database: database, options: options))
+      return .tree(FixtureTreeReader(source, database: database, shape: shape, options: options))
+    case .collectionsTree:
+      return .collections(CollectionsTreeReader(source, database: database, options: options))
+    case .documentLines: return .lines(DocumentLinesReader(source, database: database, options: options))
     case .records, .recordsByCollection:
-      let isByCollection = found == .recordsByCollection
-      reader = .records(RecordsReader(source, database: database, options: options, isByCollection: isByCollection))
-    case .csv: reader = .csv(CSVReader(source, database: database, options: options, types: types))
+      let isByCollection = format == .recordsByCollection
+      return .records(RecordsReader(source, database: database, options: options, isByCollection: isByCollection))
+    case .csv: return .csv(try CSVReader(source, database: database, options: options, types: types))
     }
   }
 
@@ -83,6 +97,11 @@ package struct FixtureReader: ~Copyable {
   private static func format(of source: ByteSource, _ options: ReadOptions) throws(FixtureTreeError) -> Format {
     if isName(source.name, endingWith: ".csv") || isName(source.name, endingWith: ".tsv") { return .csv }
     let head = try source.peek(peekedBytesMax)
+    // Archives in files are unpacked before their documents are read.
+    guard !isArchive(head) else {
+      throw FixtureTreeError(
+        file: source.name, message: "is an archive, which can be imported only as a file: save it, and name the file")
+    }
     if [".ndjson", ".jsonl"].contains(where: { isName(source.name, endingWith: $0) }) {
       guard options.collection != nil else { return .documentLines }
       try checkHasNoPaths(head, source.name)
@@ -93,6 +112,11 @@ package struct FixtureReader: ~Copyable {
       try checkHasNoPaths(head, source.name)
     }
     return found
+  }
+
+  /// Returns whether bytes begin a zip or tar archive.
+  private static func isArchive(_ head: [UInt8]) -> Bool {
+    head.starts(with: [0x50, 0x4B, 3, 4]) || head.count >= 512 && head[257..<262].elementsEqual("ustar".utf8)
   }
 
   /// Returns the format that the first bytes of a text show. Malformed text is a fixture tree, whose reader reports the

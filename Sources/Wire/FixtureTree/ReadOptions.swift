@@ -18,8 +18,11 @@ package struct ReadOptions: Sendable {
   package var rewritesReferences = false
   /// Whether the types of CSV columns without a type are inferred from their cells. Otherwise they are strings.
   package var infersTypes = false
-  /// The byte that separates the cells of CSV. `nil` means a comma, or a tab in files that end with `.tsv`.
+  /// The byte that separates the cells of CSV. `nil` means a comma, a tab in files that end with `.tsv`, or the
+  /// character that the header shows: see ``CSVReader``.
   package var delimiter: UInt8?
+  /// An option that the user gave and that applies to CSV only, such as `--types`. Other files are then refused.
+  package var csvOption: String?
 
   package init() {}
 }
@@ -36,6 +39,8 @@ package struct ReadTally: Equatable, Sendable {
   package var firstForeignReference = ""
   /// The number of random IDs.
   package var generatedIDs = 0
+  /// The delimiter that the header of a CSV file showed.
+  package var foundDelimiter: UInt8?
 
   package init() {}
 
@@ -46,5 +51,6 @@ package struct ReadTally: Equatable, Sendable {
     sdkValuesLeft += other.sdkValuesLeft
     foreignReferences += other.foreignReferences
     generatedIDs += other.generatedIDs
+    foundDelimiter = foundDelimiter ?? other.foundDelimiter
   }
 }

@@ -84,9 +84,9 @@ extension JourneysScenario {
         var shown = [try await screen.next()?.documents.map(\.id)]
         let done = Progress(rating: 4, mood: "calm", completedAt: Date(timeIntervalSince1970: 1_750_000_000))
         var batch = phone.batch()
-        try batch.set(done, at: practices.document("arriving"))
+        try batch.set(practices.document("arriving"), done)
         let input = practices.document("arriving").collection("inputs").document("arriving-03")
-        try batch.set(Input(uid: uid, text: "tired"), at: input)
+        try batch.set(input, Input(uid: uid, text: "tired"))
         _ = try await batch.commit()
         shown.append(try await screen.next()?.documents.map(\.id))
 

@@ -135,9 +135,8 @@ struct SwiftClientScenario {
         let profile = client.document("users/\(uid)")
         var batch = client.batch()
         try batch.create(
-          ["title": "A week", "content": "..."], at: profile.collection("reports").document("2025-07-01T08:00:00"))
-        batch.update(
-          ["newReportDate": .value(.timestamp(.init(Date(timeIntervalSinceNow: days * 86400))))], at: profile)
+          profile.collection("reports").document("2025-07-01T08:00:00"), ["title": "A week", "content": "..."])
+        batch.update(profile, ["newReportDate": Date(timeIntervalSinceNow: days * 86400)])
         _ = try await batch.commit()
       }
       let answers = try awaitResult {
@@ -154,10 +153,10 @@ struct SwiftClientScenario {
       @Sendable func command(_ ease: Int) async throws -> Int {
         let stretching = habits.document("Stretching")
         var batch = omar.batch()
-        try batch.create(Habit(goal: "daily", metrics: ["Ease": Metric(input: "rating")]), at: stretching)
+        try batch.create(stretching, Habit(goal: "daily", metrics: ["Ease": Metric(input: "rating")]))
         for (id, value) in [("v0", 4), ("v1", ease)] {
           let record = Record(timestamp: date("2025-06-30T06:00:00Z"), metrics: ["Ease": .integer(value)])
-          try batch.create(record, at: stretching.collection("history").document(id))
+          try batch.create(stretching.collection("history").document(id), record)
         }
         return try await batch.commit().count
       }

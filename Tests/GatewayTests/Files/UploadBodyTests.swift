@@ -2,6 +2,7 @@ import Basics
 import Files
 import FileService
 import Foundation
+import GatewayCore
 import Glibc
 import Testing
 import TestSupport

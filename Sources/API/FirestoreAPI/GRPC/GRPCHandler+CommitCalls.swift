@@ -8,20 +8,22 @@ extension GRPCHandler {
   func commit(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
     let database = try Self.database(of: message)
     try service.checkRoom(forCommitOf: message.count)
-    let commit = try decode(message, CommitMessage(), in: database, call)
-    let bound = call.bound
-    try service.commit(commit.writes, transaction: commit.transaction, in: database, as: call.caller) { result in
-      bound.onLoop { $0.send(result.map { CommitResponse($0.results, commitTime: $0.version) }) }
+    try decode(message, CommitMessage(), in: database, call) { [service] commit, call in
+      let bound = call.bound
+      try service.commit(commit.writes, transaction: commit.transaction, in: database, as: call.caller) { result in
+        bound.onLoop { $0.send(result.map { CommitResponse($0.results, commitTime: $0.version) }) }
+      }
     }
   }
 
   func batchWrite(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
     let database = try Self.database(of: message)
     try service.checkRoom(forCommitOf: message.count)
-    let batch = try decode(message, BatchWriteRequest(), in: database, call)
-    let bound = call.bound
-    try service.batchWrite(batch.writes, in: database, as: call.caller) { results in
-      bound.onLoop { $0.send(BatchWriteResponse(results)) }
+    try decode(message, BatchWriteRequest(), in: database, call) { [service] batch, call in
+      let bound = call.bound
+      try service.batchWrite(batch.writes, in: database, as: call.caller) { results in
+        bound.onLoop { $0.send(BatchWriteResponse(results)) }
+      }
     }
   }
 

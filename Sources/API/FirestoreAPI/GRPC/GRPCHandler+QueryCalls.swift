@@ -6,7 +6,10 @@ import WireFormat
 extension GRPCHandler {
   func batchGetDocuments(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
     let database = try Self.database(of: message)
-    let batch = try decode(message, BatchGetDocumentsRequest(), in: database, call)
+    try decode(message, BatchGetDocumentsRequest(), in: database, call) { [self] in try get($0, in: database, $1) }
+  }
+
+  private func get(_ batch: BatchGetDocumentsRequest, in database: DatabaseID, _ call: GRPCCall) throws {
     let authorization = try service.batchGetDocuments(batch, in: database, as: call.caller)
     func send(_ cursor: BatchGetDocumentsCursor) {
       call.send(BatchGetResponseProducer(cursor, mask: batch.mask, in: database), in: database)
@@ -21,17 +24,20 @@ extension GRPCHandler {
 
   func runQuery(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
     let parent = try Self.parent(of: message)
-    let run = try decode(message, RunQueryRequest(below: parent.path), in: parent.database, call)
-    let cursor = try service.runQuery(run, in: parent.database, as: call.caller)
-    call.send(
-      QueryResponseProducer(cursor, mask: run.query.projection, in: parent.database), in: parent.database)
+    try decode(message, RunQueryRequest(below: parent.path), in: parent.database, call) { [service] run, call in
+      let cursor = try service.runQuery(run, in: parent.database, as: call.caller)
+      call.send(
+        QueryResponseProducer(cursor, mask: run.query.projection, in: parent.database), in: parent.database)
+    }
   }
 
   func runAggregationQuery(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
     let parent = try Self.parent(of: message)
-    let run = try decode(message, RunAggregationQueryRequest(below: parent.path), in: parent.database, call)
-    let cursor = try service.runAggregationQuery(run, in: parent.database, as: call.caller)
-    call.send(AggregationResponseProducer(cursor), in: parent.database)
+    let request = RunAggregationQueryRequest(below: parent.path)
+    try decode(message, request, in: parent.database, call) { [service] run, call in
+      let cursor = try service.runAggregationQuery(run, in: parent.database, as: call.caller)
+      call.send(AggregationResponseProducer(cursor), in: parent.database)
+    }
   }
 
   func partitionQuery(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {

@@ -118,6 +118,12 @@ package final class GRPCHandler: API {
     _ body: (ProtobufMessageDecoder) throws -> R
   ) throws -> R {
     call.database = database
+    return try decode(message, for: database, body)
+  }
+
+  private func decode<R>(
+    _ message: UnsafeRawBufferPointer, for database: DatabaseID, _ body: (ProtobufMessageDecoder) throws -> R
+  ) throws -> R {
     let edition = service.edition(of: database)
     guard message.count <= edition.requestBytesMax else { throw Self.tooLarge(edition.requestBytesMax) }
     let decoder = decoders.take() ?? ProtobufMessageDecoder()
@@ -133,6 +139,31 @@ package final class GRPCHandler: API {
     _ message: UnsafeRawBufferPointer, _ request: M, in database: DatabaseID, _ call: GRPCCall
   ) throws -> M.Decoded {
     try decode(message, for: database, call) { try $0.decode(message, request) }
+  }
+
+  /// Decodes a request to a database and passes it to `handle`, on the loop. Another thread decodes a large message; see
+  /// ``LargeRequests``. Its errors are sent.
+  ///
+  /// - Throws: if the message is small, the errors of ``decode(_:_:in:_:)`` and those of `handle`.
+  func decode<M: DecodableMessage & Sendable>(
+    _ message: UnsafeRawBufferPointer, _ request: M, in database: DatabaseID, _ call: GRPCCall,
+    _ handle: @escaping @Sendable (M.Decoded, GRPCCall) throws -> Void
+  ) throws where M.Decoded: Sendable {
+    guard LargeRequests.contains(message) else {
+      return try handle(decode(message, request, in: database, call), call)
+    }
+    call.database = database
+    let copy = Array(message)
+    let bound = call.bound
+    LargeRequests.run { [self] in
+      let decoded = Result {
+        try copy.withUnsafeBytes { bytes in try decode(bytes, for: database) { try $0.decode(bytes, request) } }
+      }
+      bound.onLoop { call in
+        guard !call.hasResponded, !call.exchange.isClosed else { return }
+        do { try handle(decoded.get(), call) } catch { call.fail(error) }
+      }
+    }
   }
 
   /// The database in field 1 of a request. It is read first, because its edition determines how to decode the rest.

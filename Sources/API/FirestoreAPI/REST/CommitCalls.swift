@@ -10,9 +10,10 @@ extension RESTHandler {
     try call.parameters.allowOnly()
     guard call.target.segmentCount == 0 else { return call.responder.sendText(404, "Not Found\n") }
     try service.checkRoom(forCommitOf: request.body.count)
-    let commit = try decode(request, call, CommitMessage())
-    try service.commit(commit.writes, transaction: commit.transaction, in: call.database, as: call.caller) { result in
-      call.responder.onLoop { call.send(result.map { CommitResponse($0.results, commitTime: $0.version) }) }
+    try decode(request, call, CommitMessage()) { [service] commit in
+      try service.commit(commit.writes, transaction: commit.transaction, in: call.database, as: call.caller) { result in
+        call.responder.onLoop { call.send(result.map { CommitResponse($0.results, commitTime: $0.version) }) }
+      }
     }
   }
 
@@ -20,9 +21,10 @@ extension RESTHandler {
     try call.parameters.allowOnly()
     guard call.target.segmentCount == 0 else { return call.responder.sendText(404, "Not Found\n") }
     try service.checkRoom(forCommitOf: request.body.count)
-    let batch = try decode(request, call, BatchWriteRequest())
-    try service.batchWrite(batch.writes, in: call.database, as: call.caller) { results in
-      call.responder.onLoop { call.send(BatchWriteResponse(results)) }
+    try decode(request, call, BatchWriteRequest()) { [service] batch in
+      try service.batchWrite(batch.writes, in: call.database, as: call.caller) { results in
+        call.responder.onLoop { call.send(BatchWriteResponse(results)) }
+      }
     }
   }
 }

@@ -8,16 +8,20 @@ import WireFormat
 extension RESTHandler {
   func runQuery(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly()
-    let run = try decode(request, call, RunQueryRequest(below: try call.target.parent()))
-    let cursor = try service.runQuery(run, in: call.database, as: call.caller)
-    call.send(QueryResponseProducer(cursor, mask: run.query.projection, in: call.database))
+    let message = RunQueryRequest(below: try call.target.parent())
+    try decode(request, call, message, isStreaming: true) { [service] run in
+      let cursor = try service.runQuery(run, in: call.database, as: call.caller)
+      call.send(QueryResponseProducer(cursor, mask: run.query.projection, in: call.database))
+    }
   }
 
   func runAggregationQuery(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly()
-    let run = try decode(request, call, RunAggregationQueryRequest(below: try call.target.parent()))
-    call.send(
-      AggregationResponseProducer(try service.runAggregationQuery(run, in: call.database, as: call.caller)))
+    let message = RunAggregationQueryRequest(below: try call.target.parent())
+    try decode(request, call, message, isStreaming: true) { [service] run in
+      call.send(
+        AggregationResponseProducer(try service.runAggregationQuery(run, in: call.database, as: call.caller)))
+    }
   }
 
   func partitionQuery(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {

@@ -46,10 +46,17 @@ package final class RESTHandler: API {
     _ request: borrowing HTTPRequest, _ call: RESTRequest,
     _ body: (JSONMessageDecoder, JSONValue?) throws(WireError) -> R
   ) throws(WireError) -> R {
+    try decode(request.body, call, body)
+  }
+
+  /// Parses a text and decodes it. At least ``JSONDocument/paddingBytes`` more bytes after it can be read.
+  private func decode<R>(
+    _ text: UnsafeRawBufferPointer, _ call: RESTRequest,
+    _ body: (JSONMessageDecoder, JSONValue?) throws(WireError) -> R
+  ) throws(WireError) -> R {
     let context = decoders.take() ?? JSONDecodingContext()
     defer { decoders.give(context) }
     context.decoder.reset(service.edition(of: call.database), in: call.database)
-    let text = request.body
     guard text.contains(where: { $0 > 0x20 }) else { return try body(context.decoder, nil) }
     return try context.document.withParsed(text, isPadded: true) { (root) throws(WireError) in
       try body(context.decoder, root)
@@ -60,9 +67,44 @@ package final class RESTHandler: API {
   func decode<M: DecodableMessage>(
     _ request: borrowing HTTPRequest, _ call: RESTRequest, _ message: M
   ) throws(WireError) -> M.Decoded {
-    try decode(request, call) { (decoder, root) throws(WireError) in
+    try decode(request.body, call, message)
+  }
+
+  private func decode<M: DecodableMessage>(
+    _ text: UnsafeRawBufferPointer, _ call: RESTRequest, _ message: M
+  ) throws(WireError) -> M.Decoded {
+    try decode(text, call) { (decoder, root) throws(WireError) in
       guard let root else { return try message.decoded() }
       return try decoder.decode(root, message)
+    }
+  }
+
+  /// Decodes a body that is a message and passes it to `handle`, on the loop. Another thread decodes a large body; see
+  /// ``LargeRequests``. Its errors are sent, in an array if the method is a streaming one.
+  ///
+  /// - Throws: if the body is small, ``WireError`` if it is malformed, and the errors of `handle`.
+  func decode<M: DecodableMessage & Sendable>(
+    _ request: borrowing HTTPRequest, _ call: RESTRequest, _ message: M, isStreaming: Bool = false,
+    _ handle: @escaping @Sendable (M.Decoded) throws -> Void
+  ) throws where M.Decoded: Sendable {
+    let body = request.body
+    guard LargeRequests.contains(body) else { return try handle(decode(body, call, message)) }
+    let padded = [UInt8](unsafeUninitializedCapacity: body.count + JSONDocument.paddingBytes) { buffer, count in
+      let bytes = UnsafeMutableRawBufferPointer(buffer)
+      bytes.copyMemory(from: body)
+      bytes[body.count...].initializeMemory(as: UInt8.self, repeating: 0)
+      count = bytes.count
+    }
+    LargeRequests.run { [self] in
+      let decoded = Result {
+        try padded.withUnsafeBytes {
+          try decode(UnsafeRawBufferPointer(rebasing: $0.dropLast(JSONDocument.paddingBytes)), call, message)
+        }
+      }
+      call.responder.onLoop {
+        guard !call.responder.exchange.isClosed else { return }
+        do { try handle(decoded.get()) } catch { call.fail(error, inArray: isStreaming) }
+      }
     }
   }
 }
@@ -111,8 +153,10 @@ struct RESTRequest: Sendable {
     } catch { fail(error) }
   }
 
-  /// Responds with an error.
-  func fail(_ error: any Error) { responder.sendError(Status(error, database: database)) }
+  /// Responds with an error, in an array if the method is a streaming one.
+  func fail(_ error: any Error, inArray: Bool = false) {
+    responder.sendError(Status(error, database: database), inArray: inArray)
+  }
 
   /// Responds with a sequence of messages, in one piece if it is short, or with an error.
   func send(_ producer: some ResponseProducer) {

@@ -39,4 +39,7 @@ package final class AccountTokenRevocationCheck: TokenRevocationCheck {
     seen.store(changes, ordering: .releasing)
     return nil
   }
+
+  /// The ID of the service key that the token belongs to, or `nil` if it belongs to none. Cost: parses the token.
+  package var keyID: String? { token.withUnsafeBytes { accounts.serviceKeys.keyID(ofVerified: $0) } }
 }

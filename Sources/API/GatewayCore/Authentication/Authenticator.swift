@@ -23,7 +23,7 @@ package struct Authenticator: Sendable {
   private let everyone: Caller?
 
   /// The host on which the operator lets the server listen, an address or a name, or `nil` if it is unknown.
-  let hostName: String?
+  package let hostName: String?
 
   /// Whether the server is an emulator, which test suites control without credentials.
   package var isForEmulator: Bool { mode.admitsCallersWithoutRules }

@@ -1,4 +1,4 @@
-import Transport
+package import Transport
 
 extension HTTPRequest {
   /// Whether a browser may have sent the request for a page that does not come from this machine, nor from the server's
@@ -13,7 +13,7 @@ extension HTTPRequest {
   /// name lead to this machine (DNS rebinding) and so become the server's own page. The `Host` of such a request is the
   /// site's name, so without an `Origin` the `Host` must be a name that no site can have, or `hostName`, the name on
   /// which the operator lets the server listen.
-  func isFromForeignPage(hostName: String?) -> Bool {
+  package func isFromForeignPage(hostName: String?) -> Bool {
     let own = header("host").map(Self.name)
     guard let origin = header("origin") else {
       guard let own else { return false }

@@ -8,4 +8,5 @@ final class SignatureRevocationCheck: TokenRevocationCheck {
   init(signature: ServiceKeySignature) { self.signature = signature }
 
   var revocationReason: String? { signature.isRevoked ? "its key was revoked" : nil }
+  var keyID: String? { signature.keyID }
 }

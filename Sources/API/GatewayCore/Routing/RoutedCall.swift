@@ -34,9 +34,9 @@ package struct RoutedCall: Sendable {
   package static func decoded(_ part: UnsafeRawBufferPointer) throws(Status) -> String {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(part.count)
-    guard PercentEncoding.decode(part, into: &bytes), let text = String(validating: bytes, as: UTF8.self) else {
+    guard PercentEncoding.decode(part, into: &bytes), PercentEncoding.isUTF8(bytes) else {
       throw Status(.invalidArgument, "Malformed percent-encoding in the path of the URL.")
     }
-    return text
+    return String(decoding: bytes, as: UTF8.self)
   }
 }

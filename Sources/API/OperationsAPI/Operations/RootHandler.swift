@@ -1,17 +1,22 @@
 import DatabaseService
 package import GatewayCore
-import Transport
+package import Transport
 
 /// Responds with `Ok` at `/`, as the official emulator does: test suites wait for it. At the port of the hub, responds
-/// with the address of the hub.
+/// with the address of the hub. If the server has a web app, responds with its page instead.
 package final class RootHandler: API {
   package let authenticator: Authenticator
   private let operations: OperationsService
+  private let app: AppPage?
+
+  /// A function that responds with the page of a web app, or returns `false` if the request is for none.
+  package typealias AppPage = @Sendable (borrowing HTTPRequest, Responder) -> Bool
 
   /// Creates a handler.
-  package init(_ operations: OperationsService, _ authenticator: Authenticator) {
+  package init(_ operations: OperationsService, _ authenticator: Authenticator, app: AppPage? = nil) {
     self.operations = operations
     self.authenticator = authenticator
+    self.app = app
   }
 
   /// The requests that the API handles.
@@ -21,7 +26,10 @@ package final class RootHandler: API {
         let operations = handler.operations
         guard let port = operations.hub.ownPort, request.header("host")?.port == port,
           let body = operations.hub.locator(version: operations.version)
-        else { return call.responder.sendText(200, "Ok\n") }
+        else {
+          if let app = handler.app, app(request, call.responder) { return }
+          return call.responder.sendText(200, "Ok\n")
+        }
         call.responder.sendJSON(body)
       }
     ]

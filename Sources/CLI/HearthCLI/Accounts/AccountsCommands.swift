@@ -9,9 +9,12 @@ extension Command {
     name: "accounts list", summary: "Lists the accounts of a project.",
     options: AccountsClient.options + [
       .value("limit", "N", "the maximum number of accounts (default: 100)"),
-      .flag("json", "print JSON with all fields, one account per line"),
+      .flag("json", "print JSON with all fields except the password hashes, one account per line"),
     ],
-    details: "Each line shows the ID, the email address or phone number, the sign-in methods, and the custom claims.",
+    details: """
+      Each line shows the ID, the email address or phone number, the sign-in methods, and the custom claims. Only
+      `hearth accounts export` prints password hashes.
+      """,
     examples: [
       ("hearth accounts list", "the accounts of the server at http://127.0.0.1:8080"),
       ("hearth accounts list --json --limit 100000", "for programs"),
@@ -21,17 +24,25 @@ extension Command {
       var left = limit
       let client = try AccountsClient(arguments)
       defer { client.finish() }
+      let isJSON = arguments.has("json")
       try client.forEachPage { page in
         for user in page.prefix(left) {
           var json = JSONWriter(.compact)
-          json.append(user)
-          Terminal.output.write(arguments.has("json") ? json.bytes + [UInt8(ascii: "\n")] : Array(row(user).utf8))
+          if isJSON { json.append(withoutSecrets(user)) }
+          Terminal.output.write(isJSON ? json.bytes + [UInt8(ascii: "\n")] : Array(row(user).utf8))
         }
         left -= min(left, page.count)
         return left > 0
       }
+      if left == limit, !isJSON { remark("no accounts in project \(client.project)") }
       return 0
     })
+
+  /// Returns an account without the members that help to guess its password.
+  private static func withoutSecrets(_ user: JSONTree) -> JSONTree {
+    guard case .object(let members) = user.kind else { return user }
+    return JSONTree(.object(members.filter { !["passwordHash", "salt", "rawPassword"].contains($0.name) }))
+  }
 
   /// Returns the line of an account: ID, address, sign-in methods, whether it is disabled, and claims.
   private static func row(_ user: JSONTree) -> String {

@@ -10,7 +10,8 @@ extension Command {
     name: "accounts export", summary: "Exports all accounts with their password hashes, as JSON.",
     options: AccountsClient.options + [
       .value("output", "FILE", "write to this file, readable only by its owner (default: standard output)"),
-      .value("format", "NAME", "hearth, or firebase for `firebase auth:import` (default: hearth)"),
+      .value("format", "NAME", "hearth, or firebase for `firebase auth:import` (default: hearth)")
+        .with(choices: ["hearth", "firebase"]),
     ],
     details: """
       Each hash contains its algorithm and parameters, so `hearth accounts import` needs no options for such a file.
@@ -96,7 +97,7 @@ extension Command {
         }
         progress.clear()
         let tenants = source.tenants()
-        if tenants > 0 { Terminal.error.write("hearth: skipped the accounts of \(tenants) tenants\n") }
+        if tenants > 0 { Terminal.error.write("hearth: skipped the accounts of \(CountText.of(tenants, "tenant"))\n") }
       } else {
         let (path, users) = try file(arguments)
         client = try AccountsClient(arguments)
@@ -104,7 +105,7 @@ extension Command {
         transfer = AccountsImport(client, arguments, name: path)
         try transfer.sendAll(users)
       }
-      let count = "\(transfer.count) \(transfer.count == 1 ? "account" : "accounts")"
+      let count = CountText.of(transfer.count, "account")
       Terminal.error.write("hearth: imported \(transfer.count - transfer.failures) of \(count)\n")
       return transfer.failures == 0 ? 0 : ExitCode.data
     })

@@ -70,17 +70,17 @@ struct FirebaseAccounts {
     var lines: [String] = []
     if lostPasswords > 0 {
       lines.append(
-        "\(lostPasswords) \(lostPasswords == 1 ? "account is" : "accounts are") without their password: Firebase "
+        "\(CountText.of(lostPasswords, "account is", "accounts are")) without \(lostPasswords == 1 ? "its password" : "their passwords"): Firebase "
           + "imports neither Argon2id, Hearth's algorithm, nor several algorithms in a file; these users must reset "
           + "their passwords")
     }
     if lostLinks > 0 {
       lines.append(
-        "\(lostLinks) \(lostLinks == 1 ? "link" : "links") to providers other than \(Self.providers.joined(separator: ", ")) "
+        "\(CountText.of(lostLinks, "link")) to providers other than \(Self.providers.joined(separator: ", ")) "
           + "omitted")
     }
     if let kept, passwords > 0 {
-      lines.append("import the \(passwords) kept \(passwords == 1 ? "hash" : "hashes") with: \(kept.options)")
+      lines.append("import the \(CountText.of(passwords, "kept hash", "kept hashes")) with: \(kept.options)")
     }
     return lines.map { "hearth: \($0)\n" }.joined()
   }

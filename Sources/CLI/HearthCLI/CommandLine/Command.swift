@@ -11,6 +11,8 @@ struct Command: Sendable {
     var isRepeated = false
     /// One line of help.
     var help: String
+    /// The possible values, or an empty array if there are many. ``value`` is their list if it is empty.
+    var choices: [String] = []
     /// Whether a configuration file can set it.
     var isAllowedInFile = true
     /// A short form of the name, such as `r` for `-r`.
@@ -24,6 +26,18 @@ struct Command: Sendable {
     /// Returns an option with a value.
     static func value(_ name: String, _ value: String, _ help: String) -> Option {
       Option(name: name, value: value, help: help)
+    }
+
+    /// Returns an option whose value is one of a few words.
+    static func choice(_ name: String, _ choices: [String], _ help: String) -> Option {
+      Option(name: name, value: choices.joined(separator: "|"), help: help, choices: choices)
+    }
+
+    /// Returns the same option, whose value is usually one of these words.
+    func with(choices: [String]) -> Option {
+      var option = self
+      option.choices = choices
+      return option
     }
 
     /// Returns the same option with another help text, for a verb that uses it differently.
@@ -60,6 +74,8 @@ struct Command: Sendable {
   var details = ""
   /// Command lines, each with a remark that may be empty.
   var examples: [(line: String, remark: String)] = []
+  /// Other names of the verb.
+  var aliases: [String] = []
   /// Whether lists of verbs omit it. The program itself runs such verbs.
   var isHidden = false
   /// Runs the verb and returns the exit code.
@@ -68,11 +84,11 @@ struct Command: Sendable {
   /// All verbs, in the order of the help.
   static var all: [Command] {
     [
-      .serve, .exec, .get, .query, .watch, .set, .update, .delete, .import, .export, .backup, .check, .checkFile,
-      .checkFiles, .doctor, .indexes, .stats, .listeners, .accountsList, .accountsCreate, .accountsDelete,
+      .serve, .exec, .get, .query, .watch, .add, .set, .update, .delete, .import, .export, .backup, .check, .checkFile,
+      .checkFiles, .doctor, .health, .indexes, .stats, .listeners, .accountsList, .accountsCreate, .accountsDelete,
       .accountsSetClaims, .accountsDisable, .accountsEnable, .accountsExport, .accountsImport, .keysCreate,
       .keysList, .keysRevoke, .keysRotate, .token, .rulesCheck, .rulesTest, .rulesExplain, .filesList,
-      .filesCopy, .filesRemove,
+      .filesCopy, .filesRemove, .completion,
     ]
   }
 
@@ -103,11 +119,21 @@ struct Command: Sendable {
   /// Returns the verb of that name.
   /// - Throws: ``CommandFailure`` if no verb has that name; the message suggests the nearest.
   static func named(_ name: String) throws -> Command {
-    if let command = all.first(where: { $0.name == name }) { return command }
-    let verbs = all.filter { !$0.isHidden }.map(\.name) + ["help"]
+    if let command = all.first(where: { $0.name == name || $0.aliases.contains(name) }) { return command }
+    let verbs = all.filter { !$0.isHidden }.flatMap { [$0.name] + $0.aliases } + ["help", "version"]
     let what = name.hasPrefix("-") ? "option" : "verb"
-    let near = name.hasPrefix("-") ? nil : NearestMatch.find(name, in: verbs)
+    let near = name.hasPrefix("-") ? nil : synonyms[name] ?? NearestMatch.find(name, in: verbs)
     let hint = near.map { "; did you mean '\($0)'?" } ?? ""
     throw CommandFailure.usage("unknown \(what) '\(name)'\(hint)")
   }
+
+  /// Verbs of similar programs, and the verbs that do the same here.
+  private static let synonyms = [
+    "rm": "delete", "remove": "delete", "cat": "get", "show": "get", "find": "query", "select": "query",
+    "count": "query", "put": "set", "create": "add", "insert": "add", "patch": "update", "start": "serve",
+    "run": "serve", "emulator": "serve", "test": "rules test", "dump": "export", "load": "import",
+    "users": "accounts list",
+    "auth": "accounts list", "upload": "files cp", "download": "files cp", "cp": "files cp", "fsck": "check",
+    "verify": "check", "status": "stats", "completions": "completion",
+  ]
 }

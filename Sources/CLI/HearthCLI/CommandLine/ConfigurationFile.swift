@@ -1,3 +1,5 @@
+import Accounts
+import DocumentModel
 import Glibc
 import WireFormat
 
@@ -5,6 +7,10 @@ import WireFormat
 /// names of the options of `hearth serve`.
 ///
 ///     {"port": 9090, "emulator": true, "data": "./data", "import": ["fixtures/a.json", "fixtures/b.json"]}
+///
+/// A repeated option whose values have the form `KEY=VALUE` can also be an object:
+///
+///     {"hosting": {"shop.example.com": "shop/dist", "admin.example.com": "firebase.json#admin"}}
 ///
 /// `hearth serve` reads options that are not in this file from `firebase.json`; see ``FirebaseFile``. Verbs that call a
 /// server also read `project` and `database` from `hearth.json`, so that they use the same database.
@@ -46,7 +52,10 @@ enum ConfigurationFile {
   static func publicURL() throws -> String? { try read(name)["public-url"]?.values.last }
 
   private static func read(_ path: String, mustExist: Bool = false) throws -> [String: Arguments.Setting] {
-    guard let bytes = try bytes(of: path, mustExist: mustExist) else { return [:] }
+    // An empty file, such as /dev/null, sets no options.
+    guard let bytes = try bytes(of: path, mustExist: mustExist), bytes.contains(where: { $0 > 0x20 }) else {
+      return [:]
+    }
     return try parse(bytes, name: path).mapValues { Arguments.Setting(values: $0, origin: path) }
   }
 
@@ -100,6 +109,9 @@ enum ConfigurationFile {
     switch value.kind {
     case .null: return nil
     case .boolean(let flag) where option.value == nil: return flag ? [""] : nil
+    // Only the providers of sign-in are an object. They stay JSON until the server reads them.
+    case .object(let members) where option.name == "providers":
+      return [String(decoding: MapValue(claims: members).json, as: UTF8.self)]
     case .string(let text) where option.value != nil: return [String(decoding: text, as: UTF8.self)]
     case .integer(let number) where option.value != nil: return [String(number)]
     case .array(var elements) where option.isRepeated:
@@ -107,6 +119,13 @@ enum ConfigurationFile {
       while let element = elements.next() {
         guard case .string(let text) = element.kind else { throw form(option, name) }
         texts.append(String(decoding: text, as: UTF8.self))
+      }
+      return texts.isEmpty ? nil : texts
+    case .object(var members) where option.isRepeated:
+      var texts: [String] = []
+      while let (key, member) = members.next() {
+        guard case .string(let text) = member.kind else { throw form(option, name) }
+        texts.append("\(key.text)=\(String(decoding: text, as: UTF8.self))")
       }
       return texts.isEmpty ? nil : texts
     default: throw form(option, name)

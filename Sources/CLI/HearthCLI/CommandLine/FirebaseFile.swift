@@ -1,4 +1,5 @@
 import Glibc
+import Hosting
 import WireFormat
 
 /// `firebase.json` in the working directory, in which a project for the Firebase tools names its rules and indexes.
@@ -30,7 +31,17 @@ enum FirebaseFile {
         }
       }
     }
-    return values.mapValues { Arguments.Setting(values: $0, origin: name) }
+    var settings = values.mapValues { Arguments.Setting(values: $0, origin: name) }
+    if let entry = hostingEntries().first, access(entry.folder, X_OK) == 0 {
+      settings["hosting"] = Arguments.Setting(values: [name], origin: name)
+    }
+    return settings
+  }
+
+  /// Returns the entries of `hosting`, or none if the file does not exist or is not valid.
+  static func hostingEntries() -> [HostingEntry] {
+    guard let bytes = try? ConfigurationFile.bytes(of: name) else { return [] }
+    return (try? HostingFile.read(bytes)) ?? []
   }
 
   /// Returns the log line about the options that came from the file, or `nil` if none did.
@@ -47,7 +58,17 @@ enum FirebaseFile {
   /// - Throws: ``CommandFailure`` if the file is not valid.
   static func remarks(_ arguments: Arguments) throws -> [String] {
     guard !arguments.has("config"), let bytes = try ConfigurationFile.bytes(of: name) else { return [] }
-    return try remarks(bytes, host: arguments.value("host"), isEmulator: arguments.has("emulator"))
+    return try hostingRemarks(arguments)
+      + remarks(bytes, host: arguments.value("host"), isEmulator: arguments.has("emulator"))
+  }
+
+  private static func hostingRemarks(_ arguments: Arguments) -> [String] {
+    let entries = hostingEntries()
+    if let entry = entries.first, !arguments.has("hosting") {
+      return ["\(name): hosting.public names \(entry.folder), which does not exist, so the web app is not served"]
+    }
+    guard entries.count > 1, arguments.origins["hosting"] == name else { return [] }
+    return ["\(name): only the first entry of \"hosting\" is served; serve others with --hosting HOST=\(name)#TARGET"]
   }
 
   /// The services that have a port of their own in `firebase.json`.
@@ -55,7 +76,7 @@ enum FirebaseFile {
 
   /// The services of `firebase.json` that Hearth does not have.
   private static let unserved: [StaticString] = [
-    "functions", "hosting", "database", "pubsub", "eventarc", "dataconnect", "tasks", "extensions", "apphosting",
+    "functions", "database", "pubsub", "eventarc", "dataconnect", "tasks", "extensions", "apphosting",
     "remoteconfig", "ui", "logging",
   ]
 
@@ -64,7 +85,7 @@ enum FirebaseFile {
   /// - Throws: ``CommandFailure`` if the text is not JSON.
   static func remarks(_ bytes: [UInt8], host: String?, isEmulator: Bool = true) throws -> [String] {
     do {
-      return try JSONText.read(withoutComments(bytes)) { root in
+      return try JSONText.read(JSONComments.removed(from: bytes)) { root in
         let emulators = isEmulator ? root.member("emulators") : nil
         var lines: [String] = []
         let names = unserved.filter { name in
@@ -101,7 +122,7 @@ enum FirebaseFile {
   /// - Throws: ``CommandFailure`` if a member is invalid; the message names its key.
   static func parse(_ bytes: [UInt8], isEmulator: Bool) throws -> [String: [String]] {
     do {
-      return try JSONText.read(withoutComments(bytes)) { root in
+      return try JSONText.read(JSONComments.removed(from: bytes)) { root in
         guard case .object = root.kind else { throw CommandFailure.data("\(name): must be a JSON object") }
         var values: [String: [String]] = [:]
         try readFirestore(root, into: &values)
@@ -168,36 +189,5 @@ enum FirebaseFile {
 
   private static func wrong(_ key: String, _ form: String) -> CommandFailure {
     .data("\(name): \"\(key)\" must be \(form)")
-  }
-
-  /// Returns the text with spaces in place of comments, so that positions in error messages stay correct.
-  static func withoutComments(_ bytes: [UInt8]) -> [UInt8] {
-    enum Part { case code, string, line, block }
-    var result = bytes
-    var part = Part.code
-    var index = 0
-    while index < bytes.count {
-      let pair = (bytes[index], index + 1 < bytes.count ? bytes[index + 1] : 0)
-      var count = 1
-      switch (part, pair.0, pair.1) {
-      case (.code, UInt8(ascii: "\""), _): part = .string
-      case (.code, UInt8(ascii: "/"), UInt8(ascii: "/")): part = .line
-      case (.code, UInt8(ascii: "/"), UInt8(ascii: "*")):
-        part = .block
-        count = 2
-        (result[index], result[index + 1]) = (0x20, 0x20)
-      case (.string, UInt8(ascii: "\\"), _): count = 2
-      case (.string, UInt8(ascii: "\""), _): part = .code
-      case (.line, UInt8(ascii: "\n"), _): part = .code
-      case (.block, UInt8(ascii: "*"), UInt8(ascii: "/")):
-        part = .code
-        count = 2
-        (result[index], result[index + 1]) = (0x20, 0x20)
-      default: break
-      }
-      if part == .line || part == .block, bytes[index] != UInt8(ascii: "\n") { result[index] = 0x20 }
-      index += count
-    }
-    return result
   }
 }

@@ -16,6 +16,8 @@ public enum HearthProgram {
   static func run(_ words: [String]) -> Int32 {
     var verb: String?
     do {
+      var words = words
+      if let choice = try ColorChoice.extract(from: &words) { ColorChoice.current = choice }
       guard let first = words.first else {
         Terminal.error.write(HelpText.overview)
         return ExitCode.usage
@@ -24,7 +26,7 @@ public enum HearthProgram {
       case "--help", "-h":
         Terminal.output.write(HelpText.overview)
         return 0
-      case "--version":
+      case "--version", "-v", "-V", "version":
         Terminal.output.write("hearth \(Version.current)\n")
         return 0
       case "help":

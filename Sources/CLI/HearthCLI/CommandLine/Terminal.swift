@@ -19,25 +19,27 @@ struct Terminal: Sendable {
     return Int(size.ws_col)
   }
 
-  /// Whether to use colors (https://no-color.org).
-  private var hasColor: Bool {
-    // An empty NO_COLOR counts as unset.
-    if let text = getenv("NO_COLOR"), text.pointee != 0 { return false }
-    guard isTerminal else { return false }
-    return getenv("TERM").map { String(cString: $0) != "dumb" } ?? false
+  /// Returns the text, in red if the output has colors: errors.
+  func red(_ text: String) -> String { styled(text, "31") }
+
+  /// Returns the text, in green if the output has colors: success.
+  func green(_ text: String) -> String { styled(text, "32") }
+
+  /// Returns the text, in yellow if the output has colors: warnings.
+  func yellow(_ text: String) -> String { styled(text, "33") }
+
+  /// Returns the text, in cyan if the output has colors: remarks.
+  func cyan(_ text: String) -> String { styled(text, "36") }
+
+  /// Returns the text, in bold if the output has colors.
+  func bold(_ text: String) -> String { styled(text, "1") }
+
+  /// Returns the text, in a fainter color if the output has colors.
+  func faint(_ text: String) -> String { styled(text, "2") }
+
+  private func styled(_ text: String, _ code: String) -> String {
+    ColorChoice.current.isOn(isTerminal: isTerminal) ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
   }
-
-  /// Returns the text, in red on a terminal.
-  func red(_ text: String) -> String { hasColor ? "\u{1B}[31m\(text)\u{1B}[0m" : text }
-
-  /// Returns the text, in yellow on a terminal.
-  func yellow(_ text: String) -> String { hasColor ? "\u{1B}[33m\(text)\u{1B}[0m" : text }
-
-  /// Returns the text, in bold on a terminal.
-  func bold(_ text: String) -> String { hasColor ? "\u{1B}[1m\(text)\u{1B}[0m" : text }
-
-  /// Returns the text, in a fainter color on a terminal.
-  func faint(_ text: String) -> String { hasColor ? "\u{1B}[2m\(text)\u{1B}[0m" : text }
 
   /// Writes a text, unbuffered.
   func write(_ text: String) { write(Array(text.utf8)) }

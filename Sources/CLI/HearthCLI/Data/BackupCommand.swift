@@ -40,7 +40,7 @@ extension Command {
       if !arguments.has("quiet") {
         let more = files.map { ", \(ByteCount.text(ofFiles: $0.objects, $0.bytes))" } ?? ""
         let count = source.databases.count
-        Terminal.output.write("copied \(count) \(count == 1 ? "database" : "databases")\(more) to \(destination)\n")
+        Terminal.output.write("copied \(CountText.of(count, "database"))\(more) to \(destination)\n")
       }
       guard let files, files.problemCount > 0 else { return 0 }
       for problem in files.problems { Terminal.error.write("hearth: \(TerminalText.line(problem))\n") }
@@ -69,10 +69,11 @@ struct Backup {
     guard try isFree(target) else {
       throw CommandFailure.failed("\(target) is not empty; name a directory that does not exist")
     }
-    let unfinished = "\(target).\(getpid()).part"
+    let output = UnfinishedOutput(of: target)
+    let unfinished = output.path
     let files: FilesBackup?
     do {
-      files = try copy(to: unfinished, progress: progress)
+      files = try copy(to: output, progress: progress)
       // The rename also replaces an empty directory, but nothing else.
       guard rename(unfinished, target) == 0 else {
         throw StorageError.system(operation: "rename", path: target, code: errno)
@@ -85,12 +86,13 @@ struct Backup {
     return (target, files)
   }
 
-  private func copy(to directory: String, progress: (String) -> Void) throws -> FilesBackup? {
+  private func copy(to output: UnfinishedOutput, progress: (String) -> Void) throws -> FilesBackup? {
+    let directory = output.path
     let destination = try DataDirectory(directory)
+    output.lock()
     for id in source.databases {
-      progress("copying \(id)")
       let file = try destination.makeFile(of: id)
-      try source.open(id).copy(toFile: file)
+      try copy(try source.open(id), to: file, "\(id)", progress)
       // Assign a new incarnation, so that ETags and resume tokens of the original do not match the copy.
       try DocumentDatabase.renewIncarnation(LMDBStore.open(LMDBOptions(path: file)))
       unlink("\(file)-lock")
@@ -111,17 +113,38 @@ struct Backup {
     return files
   }
 
+  /// Copies a database and reports the bytes that were written. The copy has no free pages, so it is about as long as
+  /// the pages in use.
+  private func copy(_ store: LMDBStore, to file: String, _ name: String, _ progress: (String) -> Void) throws {
+    let total = try store.statistics().usedBytes
+    let started = Progress.now()
+    func show() {
+      var status = stat()
+      let bytes = stat(file, &status) == 0 ? Int(status.st_size) : 0
+      let passed = Int(Progress.now() - started)
+      progress("\(name): \(ProgressText.bytes(bytes, of: total, "copied", milliseconds: passed))")
+    }
+    show()
+    try ConnectedWork.run(1, connections: 1, connect: {}, show: { _ in show() }) { _, _, _, _ in
+      try store.copy(toFile: file)
+    }
+  }
+
   private func copyFiles(to directory: String, progress: (String) -> Void) throws -> FilesBackup? {
     guard let (metadata, contents, lock) = try source.openFiles() else { return nil }
     let folder = DataDirectory.filesFolder(in: directory)
     let destination = try ContentDirectory(folder)
     let file = DataDirectory.filesFile(in: directory)
     let earlier = try earlier?.openFiles()
+    let started = Progress.now()
     let files = try withExtendedLifetime((lock, earlier?.lock)) {
       try metadata.copy(toFile: file)
       return try FilesBackup(
         of: LMDBStore.open(LMDBOptions(path: file)), from: contents, to: destination, earlier: earlier?.contents
-      ) { progress("\(ByteCount.text($0)) of files copied") }
+      ) {
+        let passed = Int(Progress.now() - started)
+        progress(ProgressText.bytes($0, of: nil, "of files copied", milliseconds: passed))
+      }
     }
     unlink("\(file)-lock")
     try sync("\(folder)/content")

@@ -25,15 +25,18 @@ extension Command {
       var progress = Progress(isQuiet: arguments.has("quiet"))
       var report = CheckReport()
       for id in directory.databases {
-        let check = try ChildCheck.run(checkFile, on: DataDirectory.file(of: id, in: directory.path)) {
-          progress.show($0, "rows of \(id) read")
+        progress.restart()
+        let check = try ChildCheck.run(checkFile, on: DataDirectory.file(of: id, in: directory.path)) { count, total in
+          progress.show(count, "rows of \(id) read", fraction: total.map { min(1, Double(count) / Double($0)) })
         }
         report.databases.append((id, check))
         progress.clear()
       }
       let hasFiles = Result { try DataDirectory.hasFiles(in: directory.path) }
       if case .success(true) = hasFiles {
-        report.files = try ChildCheck.run(checkFiles, on: directory.path) { progress.show("\($0) MiB of files read") }
+        report.files = try ChildCheck.run(checkFiles, on: directory.path) { bytes, _ in
+          progress.show("\(ByteCount.text(bytes << 20)) of files read")
+        }
         progress.clear()
       }
       Terminal.output.write(arguments.has("json") ? report.json : report.text(of: directory.path))
@@ -61,8 +64,8 @@ private struct CheckReport {
     for (id, check) in databases {
       text += "\(id): \(Self.verdict(check))"
       if check.problems.isEmpty {
-        text += ", \(check.count(0)) \(check.count(0) == 1 ? "document" : "documents")"
-        text += ", \(check.count(2)) index \(check.count(2) == 1 ? "entry" : "entries")\n"
+        text += ", \(CountText.of(check.count(0), "document"))"
+        text += ", \(CountText.of(check.count(2), "index entry", "index entries"))\n"
       }
       for problem in check.problems { text += "  \(TerminalText.line(problem))\n" }
     }
@@ -85,7 +88,7 @@ private struct CheckReport {
   }
 
   private static func verdict(_ check: ChildCheck) -> String {
-    check.problems.isEmpty ? "ok" : "\(Terminal.output.red("damaged"))\n"
+    check.problems.isEmpty ? Terminal.output.green("ok") : "\(Terminal.output.red("damaged"))\n"
   }
 
   var json: [UInt8] {

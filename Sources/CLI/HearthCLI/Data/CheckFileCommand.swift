@@ -13,9 +13,14 @@ extension Command {
     run: { arguments in
       do throws(StorageError) {
         let store = try LMDBStore.open(LMDBOptions(path: arguments.operands[0], readOnly: true))
+        // Both checks read every row.
+        let rows = try store.statistics().entries
+        Terminal.output.write("total \(2 * rows)\n")
         _ = try store.verify { count in Terminal.output.write("progress \(count)\n") }
         let snapshot = try store.snapshot()
-        let report = try DatabaseCheck.run(snapshot) { count in Terminal.output.write("progress \(count)\n") }
+        let report = try DatabaseCheck.run(snapshot) { count in
+          Terminal.output.write("progress \(rows + count)\n")
+        }
         snapshot.end()
         ChildCheck.print(problems: report.problems, count: report.problemCount)
         Terminal.output.write(

@@ -3,22 +3,25 @@ import Glibc
 /// A check of data in a child process. Damage can crash the process that reads it, or keep it in an endless loop,
 /// because LMDB follows page numbers without checking them.
 ///
-/// The child prints lines: `progress N`, `problem TEXT`, and at the end `done` with its counts.
+/// The child prints lines: `total N` with the number of steps if it is known, `progress N`, `problem TEXT`, and at the
+/// end `done` with its counts.
 struct ChildCheck {
   /// The child's counts, in its order; empty if it did not finish.
   private(set) var counts: [Int] = []
   /// The problems that were found; empty if the data are intact.
   private(set) var problems: [String] = []
   private var isDone = false
+  private var total: Int?
 
   /// The seconds without output after which the child is assumed to be in an endless loop.
   private static let silenceSecondsMax = 120
 
   private init() {}
 
-  /// Runs a verb of this program on a path and waits for its end. `progress` receives each number that it prints.
+  /// Runs a verb of this program on a path and waits for its end. `progress` receives each number that it prints, and
+  /// the total if it is known.
   /// - Throws: ``CommandFailure`` if no child process can be started.
-  static func run(_ verb: Command, on path: String, progress: (Int) -> Void) throws -> ChildCheck {
+  static func run(_ verb: Command, on path: String, progress: (Int, Int?) -> Void) throws -> ChildCheck {
     var check = ChildCheck()
     let (pid, input) = try start([verb.name, "--", path])
     let isSilent = check.read(input, progress)
@@ -56,7 +59,7 @@ struct ChildCheck {
   }
 
   /// Reads the child's output to its end. Returns whether the child stopped printing without ending.
-  private mutating func read(_ input: Int32, _ progress: (Int) -> Void) -> Bool {
+  private mutating func read(_ input: Int32, _ progress: (Int, Int?) -> Void) -> Bool {
     var buffer = [UInt8](repeating: 0, count: 16 << 10)
     var line: [UInt8] = []
     while true {
@@ -77,11 +80,12 @@ struct ChildCheck {
     }
   }
 
-  private mutating func take(_ line: String, _ progress: (Int) -> Void) {
+  private mutating func take(_ line: String, _ progress: (Int, Int?) -> Void) {
     let words = line.split(separator: " ", maxSplits: 1).map(String.init)
     guard words.count == 2 else { return }
     switch words[0] {
-    case "progress": progress(Int(words[1]) ?? 0)
+    case "total": total = Int(words[1]).flatMap { $0 > 0 ? $0 : nil }
+    case "progress": progress(Int(words[1]) ?? 0, total)
     case "problem": problems.append(words[1])
     case "done":
       isDone = true

@@ -4,8 +4,10 @@ import FixtureTree
 /// The options of `export` that choose the form of the output.
 enum ExportChoice {
   static let options: [Command.Option] = [
-    .value("format", "FORMAT", "tree, ndjson, csv or firebase (default: the ending of FILE, or tree)"),
-    .value("compress", "METHOD", "gzip or zstd (default: the ending of FILE, .gz or .zst, or none)"),
+    .value("format", "FORMAT", "tree, ndjson, csv or firebase (default: the ending of FILE, or tree)")
+      .with(choices: ["tree", "ndjson", "csv", "firebase"]),
+    .value("compress", "METHOD", "gzip or zstd (default: the ending of FILE, .gz or .zst, or none)")
+      .with(choices: ["gzip", "zstd"]),
   ]
 
   /// Returns the format that the options or the name of the output choose.

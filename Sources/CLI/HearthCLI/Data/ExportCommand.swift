@@ -51,7 +51,7 @@ extension Command {
       ),
     ],
     run: { arguments in
-      try arguments.exclude("data", "server")
+      for name in ["server", "read-time", "connections"] { try arguments.exclude("data", name) }
       return arguments.value("format") == "firebase" ? try exportFolder(arguments) : try exportFile(arguments)
     })
 
@@ -88,11 +88,12 @@ extension Command {
     try output.finish()
     download?.finish()
     progress.clear()
+    if outcome.count == 0, !isQuiet { remark("no documents in \(try DatabaseChoice.database(arguments))") }
     if outcome.skipped > 0, !isQuiet {
-      let many = outcome.skipped != 1
       Terminal.error.write(
-        "hearth export: \(outcome.skipped) \(many ? "documents" : "document") below those of \(path) "
-          + "\(many ? "are" : "is") not in the CSV file; export each collection, or use --format ndjson\n")
+        "hearth export: \(CountText.of(outcome.skipped, "document")) below those of \(path) "
+          + "\(CountText.noun(outcome.skipped, "is", "are")) not in the CSV file; export each collection, "
+          + "or use --format ndjson\n")
     }
     return 0
   }
@@ -148,23 +149,25 @@ extension Command {
 final class OutputFile {
   /// The file's name; `nil` for standard output.
   let path: String?
-  private let unfinished: String
+  private let unfinished: UnfinishedOutput?
   private let descriptor: Int32
   private let compressor: Compressor?
   private var isFinished = false
 
-  init(_ path: String?, compression: CompressionFormat? = nil) throws {
+  /// Starts the output. If the folder of the file is not new, removes what killed processes left for the same file.
+  init(_ path: String?, compression: CompressionFormat? = nil, inNewFolder isNew: Bool = false) throws {
     self.path = path
     compressor = try compression.map { try Compressor($0) }
-    unfinished = "\(path ?? "").\(getpid()).part"
-    descriptor = path == nil ? STDOUT_FILENO : open(unfinished, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    unfinished = path.map { UnfinishedOutput(of: $0, inNewFolder: isNew) }
+    descriptor = unfinished.map { open($0.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600) } ?? STDOUT_FILENO
     guard descriptor >= 0 else { throw failure("cannot be written") }
+    if !isNew { unfinished?.lock() }
   }
 
   deinit {
-    guard path != nil, descriptor >= 0 else { return }
+    guard let unfinished, descriptor >= 0 else { return }
     close(descriptor)
-    if !isFinished { unlink(unfinished) }
+    if !isFinished { unlink(unfinished.path) }
   }
 
   /// Appends bytes, compressed if the file is.
@@ -187,8 +190,8 @@ final class OutputFile {
   /// - Throws: ``CommandFailure`` if that fails.
   func finish() throws {
     if let compressor { try append(compressor.encode([], isLast: true)) }
-    guard let path else { return }
-    guard fsync(descriptor) == 0, rename(unfinished, path) == 0 else { throw failure("cannot be finished") }
+    guard let path, let unfinished else { return }
+    guard fsync(descriptor) == 0, rename(unfinished.path, path) == 0 else { throw failure("cannot be finished") }
     isFinished = true
   }
 

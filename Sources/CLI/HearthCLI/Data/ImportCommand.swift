@@ -25,11 +25,13 @@ extension Command {
       - Arrays of objects, and NDJSON without paths, with --collection: each object becomes a document. In an object
         such as `{"users": [{…}]}` each key is a collection.
       - CSV with a header row, with --collection. A header such as `age:int` names the type of a column: string, int,
-        double, number, bool, timestamp, bytes, ref, geo or json. An empty cell is a missing field.
+        double, number, bool, timestamp, bytes, ref, geo or json. An empty cell is a missing field. If the header has no
+        comma, but semicolons or tabs, these separate the cells.
 
       A Firebase export is a folder that `firebase emulators:export` or `gcloud firestore export` wrote, also inside a
-      .tar, .tar.gz or .zip, or one of its parts: a file .overall_export_metadata, .export_metadata or output-N.
-      Accounts and files of the export are imported too. References to the exported database are rewritten to the one
+      .zip, .tar, .tar.gz or .tar.zst, or one of its parts: a file .overall_export_metadata, .export_metadata or output-N.
+      Accounts and files of the export are imported too. The whole export is checked before anything is stored, the
+      content of files by its checksum. References to the exported database are rewritten to the one
       that receives the documents; other references are kept and counted.
 
       A fixture tree looks like this:
@@ -69,14 +71,19 @@ extension Command {
     ],
     run: { arguments in
       try arguments.exclude("data", "server")
+      try arguments.exclude("data", "connections")
+      if arguments.has("map-size"), !arguments.has("data") {
+        throw arguments.refusal(of: ["map-size"], "needs --data: a server has its own limit")
+      }
       let isQuiet = arguments.has("quiet")
       let options = try ReadChoice.read(arguments)
       // While a server uses the directory, only that server can write to it.
       let served = arguments.value("data").flatMap { DataDirectoryLock.holder(ofDirectory: $0) == nil ? nil : $0 }
+      let parts = try ExportParts.chosen(arguments)
       let sources = try ImportSources(
-        arguments.operands, database: try DatabaseChoice.database(arguments, in: served),
-        parts: ExportParts.chosen(arguments),
-        options: options)
+        arguments.operands, database: try DatabaseChoice.database(arguments, in: served), parts: parts, options: options)
+      try checkOptions(arguments, sources)
+      let others = try OtherPartsImport(checking: sources, isQuiet: isQuiet)
       var summary = ExportSummary()
       if !sources.documents.isEmpty {
         let files = options.infersTypes ? try sources.documents.repeatable() : sources.documents
@@ -90,14 +97,20 @@ extension Command {
             isQuiet: isQuiet)
         }
       }
-      if sources.hasOtherParts {
-        let admin = try AdminServer(arguments)
-        defer { admin.finish() }
-        try OtherPartsImport.run(sources, to: admin, &summary, isQuiet: isQuiet)
+      if !others.isEmpty {
+        do {
+          let admin = try AdminServer(arguments)
+          defer { admin.finish() }
+          try others.send(to: admin, &summary)
+        } catch {
+          throw summary.documents == nil ? error : OtherPartsImport.failure(error, afterDocumentsOf: parts)
+        }
       }
       if !isQuiet {
         Terminal.output.write("\(summary.text("imported"))\n")
-        for note in summary.notes + sources.notes { Terminal.error.write("hearth: \(TerminalText.line(note))\n") }
+        for note in summary.notes + sources.notes + others.notes {
+          Terminal.error.write("hearth: \(TerminalText.line(note))\n")
+        }
       }
       for remark in ReadChoice.remarks(summary.documents?.tally ?? ReadTally(), options, sources.documents.database)
       where !isQuiet || remark.hasPrefix("warning") {
@@ -105,6 +118,18 @@ extension Command {
       }
       return summary.hasFailures ? ExitCode.data : 0
     })
+
+  /// Refuses options that do not apply to any operand.
+  private static func checkOptions(_ arguments: Arguments, _ sources: ImportSources) throws {
+    if arguments.has("only"), let file = sources.plainFiles.first {
+      throw arguments.refusal(
+        of: ["only"], "chooses parts of Firebase exports, but \(file) is not an export; leave the option out")
+    }
+    guard sources.plainFiles.isEmpty else { return }
+    for name in ReadChoice.options.map(\.name) where arguments.has(name) {
+      throw arguments.refusal(of: [name], "does not apply to Firebase exports; leave the option out")
+    }
+  }
 
   private static func send(
     _ files: ImportFiles, to client: ServerClient, connections: Int, isQuiet: Bool

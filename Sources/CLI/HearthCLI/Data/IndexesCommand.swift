@@ -49,7 +49,8 @@ extension Command {
     let lines = try JSONText.read(body) { root in
       (root.member("indexes")?.array ?? []).map { index in
         let state = index.member("state")?.text ?? ""
-        let progress = state == "building" ? ", \(index.member("documents")?.integer ?? 0) documents so far" : ""
+        let progress =
+          state == "building" ? ", \(CountText.of(index.member("documents")?.integer ?? 0, "document")) so far" : ""
         return TerminalText.line("\(index.member("index")?.text ?? ""): \(state)\(progress)") + "\n"
       }
     }
@@ -61,8 +62,8 @@ extension Command {
     let client = try ServerClient(ofServerOrDirectory: arguments)
     let suggestion = try client.suggestIndexes(adding: base ?? [])
     Terminal.output.write(suggestion.file)
-    let queries = suggestion.queries == 1 ? "1 kind of query" : "\(suggestion.queries) kinds of queries"
-    let added = suggestion.added == 1 ? "1 index" : "\(suggestion.added) indexes"
+    let queries = CountText.of(suggestion.queries, "kind of query", "kinds of queries")
+    let added = CountText.of(suggestion.added, "index", "indexes")
     var text = "hearth: \(queries) seen, \(added) added\n"
     if !suggestion.isComplete {
       text +=

@@ -9,11 +9,12 @@ enum ReadChoice {
     .value("id", "NAME", "the member or column with the document IDs (default: __id__, _id or id)"),
     .flag("drop-id", "do not store the member with the ID as a field"),
     .flag("generate-ids", "give each object or row a random ID"),
-    .value("types", "infer|strings", "the types of CSV columns without a type in the header (default: strings)"),
+    .choice("types", ["infer", "strings"], "the types of CSV columns without a type in the header (default: strings)"),
     .value(
-      "delimiter", "CHARACTER", "the character between the cells of CSV (default: a comma, or a tab in .tsv files)"),
-    .value(
-      "sdk-values", "on|off", "read {\"_seconds\": …} and the like as timestamps and other values; see above"),
+      "delimiter", "CHARACTER",
+      "the character between the cells of CSV (default: a comma, a tab in .tsv files, or see above)"),
+    .choice(
+      "sdk-values", ["on", "off"], "read {\"_seconds\": …} and the like as timestamps and other values; see above"),
     .flag("rewrite-refs", "change references to other projects or databases to the target database"),
   ]
 
@@ -35,6 +36,7 @@ enum ReadChoice {
     options.generatesIDs = arguments.has("generate-ids")
     options.rewritesReferences = arguments.has("rewrite-refs")
     options.infersTypes = try choice("types", ["strings": false, "infer": true], arguments) ?? false
+    options.csvOption = ["types", "delimiter"].first(where: arguments.has).map { "--\($0)" }
     options.readsSDKValues = try choice("sdk-values", ["on": true, "off": false], arguments)
     if let text = arguments.value("delimiter") {
       let bytes = Array((text == "\\t" ? "\t" : text).utf8)
@@ -56,27 +58,29 @@ enum ReadChoice {
 
   /// Returns what the user should know about the files that were read, one line each.
   static func remarks(_ tally: ReadTally, _ options: ReadOptions, _ database: DatabaseID) -> [String] {
-    func count(_ number: Int, _ one: String, _ many: String) -> String {
-      "\(ProgressText.number(number)) \(number == 1 ? one : many)"
-    }
     var lines: [String] = []
+    if let delimiter = tally.foundDelimiter {
+      let name = delimiter == UInt8(ascii: "\t") ? "tab" : "'\(Character(Unicode.Scalar(delimiter)))'"
+      lines.append("the header has no comma, so each \(name) separates cells; --delimiter names another character")
+    }
     if tally.generatedIDs > 0, !options.generatesIDs {
       lines.append(
-        "\(count(tally.generatedIDs, "document", "documents")) got a random ID, because the first object or row has no "
+        "\(CountText.grouped(tally.generatedIDs, "document")) got a random ID, because the first object or row has no "
           + "\"id\"; another import of the same file adds them again, unless you name a member with --id")
     }
     if tally.sdkValuesRead > 0 {
       lines.append(
-        "read \(count(tally.sdkValuesRead, "map", "maps")) such as {\"_seconds\": …, \"_nanoseconds\": …} as values of "
+        "read \(CountText.grouped(tally.sdkValuesRead, "map")) such as {\"_seconds\": …, \"_nanoseconds\": …} as values of "
           + "Firebase's SDKs; --sdk-values off keeps maps")
     }
     if tally.sdkValuesLeft > 0, options.readsSDKValues == nil {
       lines.append(
-        "warning: \(count(tally.sdkValuesLeft, "map has", "maps have")) the form of a value of Firebase's SDKs, such as "
+        "warning: \(CountText.grouped(tally.sdkValuesLeft, "map has", "maps have")) the form of a value of Firebase's "
+          + "SDKs, such as "
           + "{\"_seconds\": …, \"_nanoseconds\": …}, but stayed a map; --sdk-values on reads these values")
     }
     if tally.foreignReferences > 0 {
-      let references = count(tally.foreignReferences, "reference", "references")
+      let references = CountText.grouped(tally.foreignReferences, "reference")
       if options.rewritesReferences {
         lines.append("changed \(references) to other databases to \(database.name)")
       } else {

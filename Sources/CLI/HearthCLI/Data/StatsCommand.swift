@@ -58,18 +58,18 @@ struct StatsRow {
 
   static func table(_ rows: [StatsRow], _ files: FilesStatistics?) -> [UInt8] {
     let filesLine = files.map { files in
-      let buckets = "\(files.buckets) \(files.buckets == 1 ? "bucket" : "buckets")"
+      let buckets = CountText.of(files.buckets, "bucket")
       return "files: \(ByteCount.text(ofFiles: files.objects, files.objectBytes)) in \(buckets); "
         + "\(ByteCount.text(files.contentBytes)) of content\n"
     }
     guard !rows.isEmpty else { return Array("no databases\n\(filesLine ?? "")".utf8) }
     var lines = [["database"] + DatabaseStatistics.columns.map(\.title)]
     lines += rows.map { ["\($0.project)/\($0.database)"] + $0.values.map(String.init) }
-    let widths = lines[0].indices.map { column in lines.map { $0[column].count }.max() ?? 0 }
+    let widths = lines[0].indices.map { column in lines.map { TextWidth.of($0[column]) }.max() ?? 0 }
     var text = ""
     for line in lines {
       for (column, cell) in line.enumerated() {
-        let padding = String(repeating: " ", count: widths[column] - cell.count)
+        let padding = String(repeating: " ", count: widths[column] - TextWidth.of(cell))
         text += column == 0 ? cell + padding : "  " + padding + cell
       }
       text += "\n"

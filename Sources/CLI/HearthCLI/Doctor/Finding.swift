@@ -41,8 +41,11 @@ extension [Finding] {
     for finding in self {
       let level = finding.level.rawValue + String(repeating: " ", count: 9 - finding.level.rawValue.count)
       let shown =
-        finding.level == .problem
-        ? terminal.red(level) : finding.level == .warning ? terminal.bold(level) : level
+        switch finding.level {
+        case .ok: terminal.green(level)
+        case .warning: terminal.yellow(level)
+        case .problem: terminal.red(level)
+        }
       let topic = finding.topic + String(repeating: " ", count: width - finding.topic.count)
       text += "\(shown)\(topic)  \(finding.text)\n"
       if let advice = finding.advice {
@@ -51,7 +54,7 @@ extension [Finding] {
     }
     let problems = count { $0.level == .problem }
     let warnings = count { $0.level == .warning }
-    text += "\(problems) problem\(problems == 1 ? "" : "s"), \(warnings) warning\(warnings == 1 ? "" : "s")\n"
+    text += "\(CountText.of(problems, "problem")), \(CountText.of(warnings, "warning"))\n"
     return text
   }
 

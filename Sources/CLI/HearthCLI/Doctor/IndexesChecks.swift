@@ -23,7 +23,7 @@ struct IndexesChecks {
         let declared = try IndexFile.read(file: file.path)
         let (indexes, fields) = (declared.indexes.count, declared.fields.count)
         return .ok(
-          topic, "\(file.path): \(indexes) index\(indexes == 1 ? "" : "es"), \(fields) field\(fields == 1 ? "" : "s")")
+          topic, "\(file.path): \(CountText.of(indexes, "index", "indexes")), \(CountText.of(fields, "field"))")
       } catch {
         return .problem(topic, error.description, "Correct it, or name another file: the server would not start.")
       }

@@ -45,8 +45,11 @@ struct RulesChecks {
     do {
       ruleset = try Ruleset(compiling: RulesFile.read(file), service: service)
     } catch let error as RulesetError {
-      let count = error.diagnostics.count { $0.severity == .error }
-      let text = "\(file) does not compile: \(count) error\(count == 1 ? "" : "s")"
+      let all = (try? RulesFile.read(file)).map {
+        Ruleset.diagnostics(of: $0, at: Timestamp(uncheckedMicroseconds: now))
+      }
+      let count = (all ?? error.diagnostics).count { $0.severity == .error }
+      let text = "\(file) does not compile: \(CountText.of(count, "error"))"
       return [.problem(topic, text, "hearth rules check \(file)")]
     } catch { return [.problem(topic, CommandFailure(error).message, "Name a readable file.")] }
     let isOfFiles = service == FileRules.service
@@ -80,7 +83,7 @@ struct RulesChecks {
   private func remarks(_ ruleset: Ruleset, _ file: String, _ topic: String) -> [Finding] {
     let count = ruleset.diagnostics.count
     guard count > 0 else { return [.ok(topic, "\(file) compiles")] }
-    let text = "\(file) compiles, with \(count) remark\(count == 1 ? "" : "s")"
+    let text = "\(file) compiles, with \(CountText.of(count, "remark"))"
     return [.warning(topic, text, "hearth rules check \(file)")]
   }
 

@@ -110,7 +110,7 @@ struct ServingChecks {
         return .problem(topic, text, "Renew it, then send SIGHUP to the server.")
       }
       guard days >= 14 else {
-        let text = "\(tls.certificate) expires in \(days) \(days == 1 ? "day" : "days")"
+        let text = "\(tls.certificate) expires in \(CountText.of(Int(days), "day"))"
         return .warning(topic, text, "Renew it, then send SIGHUP to the server.")
       }
       return .ok(topic, "\(tls.certificate) is valid for \(days) days")

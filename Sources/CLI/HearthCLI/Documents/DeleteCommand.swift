@@ -41,7 +41,7 @@ extension Command {
         }
       }
       let count = try deleteAll(path, client, isQuiet: arguments.has("quiet"))
-      Terminal.output.write("deleted \(count) \(count == 1 ? "document" : "documents") at and below \(shown)\n")
+      Terminal.output.write("deleted \(CountText.of(count, "document")) at and below \(shown)\n")
       return 0
     })
 

@@ -52,10 +52,9 @@ struct DocumentText {
     var line: [UInt8] = []
     try FixtureFields.appendLine(document.fields, database: database, to: &line)
     var fields = TerminalText.json(String(decoding: line, as: UTF8.self))
-    if let columns = Terminal.output.columns, idWidth + 2 + fields.count > columns {
-      fields = "\(fields.prefix(max(10, columns - idWidth - 3)))…"
-    }
-    let padding = String(repeating: " ", count: max(0, idWidth - id.count) + 2)
+    let idColumns = max(idWidth, TextWidth.of(id))
+    if let columns = Terminal.output.columns { fields = TextWidth.cut(fields, to: max(10, columns - idColumns - 2)) }
+    let padding = String(repeating: " ", count: idColumns - TextWidth.of(id) + 2)
     return Array("\(Terminal.output.bold(id))\(padding)\(fields)\n".utf8)
   }
 }

@@ -2,13 +2,14 @@ import DocumentModel
 import FixtureTree
 import Glibc
 
-/// Reads the fields that are given to `set` and `update`.
+/// Reads the fields that are given to `add`, `set` and `update`.
 enum FieldInput {
   static let details = """
     JSON is an object of fields. Types that JSON lacks are written as in fixture files:
-    `{"$timestamp": "2025-03-27T14:30:00Z"}`, `{"$ref": "users/u1"}`, `{"$bytes": "base64"}`,
-    `{"$geo": [45.46, 9.19]}`, `{"$double": 1}`, `{"$vector": [1, 2]}`. With `-`, the verb reads the JSON from standard
-    input.
+    `{"$timestamp": "2025-03-27T14:30:00Z"}`, `{"$ref": "users/u1"}` and so on. With `-`, the verb reads the JSON from
+    standard input.
+
+    \(ValueText.details)
     """
 
   private static let bytesMax = 16 << 20

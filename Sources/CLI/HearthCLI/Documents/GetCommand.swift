@@ -10,12 +10,18 @@ extension Command {
       .value("limit", "N", "the maximum number of documents to list (default: 100)"),
       .flag("json", "print the API's JSON; for a collection, one document per line"),
     ],
-    details: "Without a path, it lists the collections at the root of the database.",
+    details: """
+      Without a path, it lists the collections at the root of the database. If there is nothing to list, a message on
+      standard error says so, except with --json, and the exit code is 0. If a document does not exist, the exit code
+      is 1.
+      """,
     examples: [
       ("hearth get users/ann", "one document"),
       ("hearth get users --limit 20", "a collection, one document per line"),
+      ("hearth ls users", "the same, under another name"),
       ("hearth get users --json > users.ndjson", "for programs, and for `hearth import`"),
     ],
+    aliases: ["ls", "list"],
     run: { arguments in
       let path = try arguments.operands.first.map(DatabaseChoice.path) ?? .root
       let limit = try arguments.integer("limit", in: 1...10_000_000) ?? 100
@@ -29,9 +35,9 @@ extension Command {
           arguments.has("json") ? try text.json(document, .pretty) : try text.page(document))
       } else if path.isRoot {
         let isExact = arguments.has("json")
-        for id in try client.collectionIDs(below: .root) {
-          Terminal.output.write("\(isExact ? id : TerminalText.line(id))\n")
-        }
+        let ids = try client.collectionIDs(below: .root)
+        for id in ids { Terminal.output.write("\(isExact ? id : TerminalText.line(id))\n") }
+        if ids.isEmpty, !isExact { remark("no collections in \(client.database)") }
       } else {
         try list(path, limit: limit, isJSON: arguments.has("json"), client, text)
       }
@@ -45,7 +51,7 @@ extension Command {
     var token: String?
     repeat {
       let page = try client.list(collection, pageSize: min(300, limit - count), pageToken: token)
-      let width = min(40, page.documents.map { DocumentText.id(of: $0).count }.max() ?? 0)
+      let width = min(40, page.documents.map { TextWidth.of(DocumentText.id(of: $0)) }.max() ?? 0)
       var out: [UInt8] = []
       for document in page.documents {
         out += isJSON ? try text.json(document, .compact) : try text.row(document, idWidth: width)
@@ -54,11 +60,13 @@ extension Command {
       count += page.documents.count
       token = page.nextPageToken
     } while token != nil && count < limit
-    guard Terminal.error.isTerminal else { return }
-    if token != nil {
-      Terminal.error.write(Terminal.error.faint("these are the first \(count); list more with --limit N\n"))
-    } else if count == 0 {
-      Terminal.error.write(Terminal.error.faint("no documents in \(TerminalText.line("\(collection)"))\n"))
+    if token != nil, Terminal.error.isTerminal {
+      remark("these are the first \(count); list more with --limit N")
+    } else if count == 0, !isJSON {
+      remark("no documents in \(TerminalText.line("\(collection)"))")
     }
   }
+
+  /// Prints a remark for people to standard error, so that the output has results only.
+  static func remark(_ text: String) { Terminal.error.write("\(Terminal.error.faint(text))\n") }
 }

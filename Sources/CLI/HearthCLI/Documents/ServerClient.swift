@@ -20,6 +20,8 @@ final class ServerClient {
     fileprivate var isSecure: Bool
     fileprivate var options: HTTPClient.Options
     fileprivate var credential: Credential
+    /// The option that names the server, for advice.
+    fileprivate var option = "--server"
     /// The folder of the admin socket, which must stay open while a client connects to the socket.
     fileprivate var socketFolder: AdminSocketFolder?
   }
@@ -63,7 +65,9 @@ final class ServerClient {
     guard let database = DatabaseID(project: project) else {
       throw CommandFailure.usage("'\(project)' is not a valid project ID")
     }
-    try self.init(Self.place(database, url, DatabaseChoice.authorities(arguments), credential))
+    var place = try Self.place(database, url, DatabaseChoice.authorities(arguments), credential)
+    place.option = "--from"
+    self.init(place)
   }
 
   /// Creates a client for the server or the data directory that options and environment name. If no server uses the
@@ -290,6 +294,12 @@ final class ServerClient {
     try patch(key, fields, query: "")
   }
 
+  /// Creates a document of a collection. The server chooses its ID.
+  /// - Throws: ``CommandFailure`` if the request fails.
+  func add(to collection: ResourcePath, _ fields: EncodedFields) throws -> Found {
+    try write("POST", target(collection), fields)
+  }
+
   /// Changes the fields of a mask in a document that must exist.
   /// - Throws: ``CommandFailure`` if the request fails.
   func update(_ key: DocumentKey, _ fields: EncodedFields, mask: FieldMask) throws -> Found {
@@ -299,11 +309,15 @@ final class ServerClient {
   }
 
   private func patch(_ key: DocumentKey, _ fields: EncodedFields, query: String) throws -> Found {
+    try write("PATCH", target(key.path) + query, fields)
+  }
+
+  private func write(_ method: String, _ target: String, _ fields: EncodedFields) throws -> Found {
     var json = JSONWriter(.compact)
     json.beginObject()
     try append(fields, to: &json)
     json.endObject()
-    let body = try call("PATCH", target(key.path) + query, json.bytes) ?? []
+    let body = try call(method, target, json.bytes) ?? []
     return try JSONText.read(body) { root in try found(root) }
   }
 
@@ -527,14 +541,15 @@ final class ServerClient {
       var failure = CommandFailure.failed(
         WebHost.isGoogles(http.address) || place.socketFolder != nil
           ? error.description
-          : "no Hearth server responds at \(http.address); start one with `hearth serve`, or name another with --server"
+          : "no Hearth server responds at \(http.address); start one with `hearth serve`, or name another with "
+            + place.option
       )
       failure.isTemporary = true
       return failure
     case .certificateRejected(_, .notTrusted):
       return CommandFailure.failed("\(error); if you trust its authority, name the authority's file with --cacert")
     case .certificateRejected(_, .otherName):
-      return CommandFailure.failed("\(error); name the server as its certificate does: --server https://NAME")
+      return CommandFailure.failed("\(error); name the server as its certificate does: \(place.option) https://NAME")
     case .certificateRejected(_, .expired), .certificateRejected(_, .notYetValid):
       return CommandFailure.failed("\(error); renew it, or correct the clock of this machine")
     case .authoritiesUnusable(.some): return CommandFailure.data(error.description)
@@ -551,7 +566,7 @@ final class ServerClient {
     let (status, message) = Self.error(body)
     var text = "\(http.address) responded \(code)\(status.isEmpty ? "" : " \(status)"): \(message)"
     if (300...399).contains(code), let place = response.header("location") {
-      text += "\nthe server redirects to \(place); if you trust that server, name it with --server"
+      text += "\nthe server redirects to \(place); if you trust that server, name it with \(self.place.option)"
     }
     if let advice = ServerAdvice.text(httpStatus: code, of: http.address, isDefaultToken: credential.isDefault) {
       text += "\n\(advice)"

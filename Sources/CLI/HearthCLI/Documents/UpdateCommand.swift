@@ -11,63 +11,65 @@ extension Command {
       .flag("json", "print the document as the API's JSON"),
     ],
     details: """
-      The document must exist. FIELD may be a path into maps, such as address.city. VALUE is JSON, so a string needs
-      quotes.
+      The document must exist. FIELD may be a path into maps, such as address.city.
 
       \(FieldInput.details)
       """,
     examples: [
-      (#"hearth update users/ann '{"age": 37}'"#, "only the field age"),
-      (#"hearth update users/ann address.city='"Turin"' age=38"#, "a field inside a map, and another"),
+      ("hearth update users/ann age=37", "only the field age"),
+      ("hearth update users/ann address.city='New York' since=2025-03-27", "a field inside a map, and a timestamp"),
+      (#"hearth update users/ann '{"tags": ["a", "b"]}'"#, "as JSON"),
       ("hearth update users/ann --remove nickname", "removes a field"),
     ],
     run: { arguments in
       let key = try DatabaseChoice.document(arguments.operands[0])
       let client = try ServerClient(ofServerOrDirectory: arguments)
-      var change = FieldChange()
-      let words = arguments.operands.dropFirst()
-      if words.count == 1, let word = words.first, word == "-" || word.first == "{" {
-        try change.merge(try FieldInput.fields(word, of: key, in: client.database))
-      } else {
-        for word in words { try change.set(word, of: key, in: client.database) }
-      }
+      var change = try FieldChange(arguments.operands.dropFirst(), of: key, in: client.database)
       for field in arguments.values("remove") { try change.remove(field) }
       guard !change.paths.isEmpty else {
         throw CommandFailure.usage("no fields to change; give JSON, FIELD=VALUE or --remove FIELD")
       }
-      let document = try client.update(key, EncodedFields(change.map), mask: FieldMask(change.paths))
-      let text = DocumentText(database: client.database)
-      Terminal.output.write(arguments.has("json") ? try text.json(document, .pretty) : try text.page(document))
-      return 0
+      let document = try client.update(key, change.fields, mask: FieldMask(change.paths))
+      return try show(document, of: client.database, arguments)
     })
 }
 
-/// The fields that an update sets and removes: its mask and its values.
+/// The fields that the operands of `add`, `set` and `update` name: the values, and the mask of an update.
 struct FieldChange {
   private(set) var map = MapValue()
   private(set) var paths: [FieldPath] = []
 
-  /// Sets every field of an object.
-  /// - Throws: `WireError` if the fields cannot be decoded.
-  mutating func merge(_ fields: EncodedFields) throws {
+  /// Reads one JSON object, or words of the form `FIELD=VALUE`.
+  /// - Throws: ``CommandFailure``, `FixtureTreeError` or `WireError` if a word is not valid.
+  init(_ words: ArraySlice<String>, of key: DocumentKey, in database: DatabaseID) throws {
+    if words.count == 1, let word = words.first, word == "-" || Self.isJSON(word) {
+      try merge(try FieldInput.fields(word, of: key, in: database))
+    } else {
+      for word in words { try set(word, in: database) }
+    }
+  }
+
+  private static func isJSON(_ word: String) -> Bool {
+    word.utf8.first { $0 > 0x20 }.map { Array("{[\"".utf8).contains($0) } ?? false
+  }
+
+  /// The values.
+  var fields: EncodedFields { EncodedFields(map) }
+
+  private mutating func merge(_ fields: EncodedFields) throws {
     for (name, value) in try fields.decoded().entries {
       map[name] = value
       paths.append(FieldPath(field: name))
     }
   }
 
-  /// Sets the field of `FIELD=VALUE`.
-  /// - Throws: ``CommandFailure`` or `FixtureTreeError` if the word does not have that form.
-  mutating func set(_ word: String, of key: DocumentKey, in database: DatabaseID) throws {
+  private mutating func set(_ word: String, in database: DatabaseID) throws {
     let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
     guard parts.count == 2 else {
       throw CommandFailure.usage("'\(word)' must be FIELD=VALUE, such as age=37, or one JSON object")
     }
     let path = try Self.path(parts[0])
-    let fields = try FieldInput.fields(
-      #"{"value": \#(parts[1])}"#, of: key, in: database, source: "the value of \(path)")
-    guard let value = try fields.decoded()["value"] else { throw CommandFailure.usage("'\(word)' has no value") }
-    map.set(value, at: path)
+    map.set(try ValueText.assigned(parts[1], to: parts[0], of: database), at: path)
     paths.append(path)
   }
 

@@ -21,6 +21,6 @@ enum ByteCount {
 extension ByteCount {
   /// Returns a number of files and their size, such as `1 file, 20 MiB`.
   static func text(ofFiles count: Int, _ bytes: Int) -> String {
-    "\(count) \(count == 1 ? "file" : "files"), \(text(bytes))"
+    "\(CountText.of(count, "file")), \(text(bytes))"
   }
 }

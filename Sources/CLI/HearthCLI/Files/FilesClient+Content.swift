@@ -104,7 +104,8 @@ extension FilesClient {
       source.seek(to: stored)
       progress(stored)
       guard stored > start else {
-        var failure = CommandFailure.failed("\(server.address) stored none of \(count) bytes of \(source.path)")
+        var failure = CommandFailure.failed(
+          "\(server.address) stored none of \(CountText.of(count, "byte")) of \(source.path)")
         failure.isTemporary = true
         failure.httpStatus = Self.resume
         throw failure

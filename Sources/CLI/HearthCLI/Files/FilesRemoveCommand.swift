@@ -49,7 +49,7 @@ extension Command {
         if count == before, !name.isEmpty { throw FilesClient.missing(name, in: bucket) }
       }
       progress.clear()
-      if !arguments.has("quiet") { Terminal.output.write("removed \(count) \(count == 1 ? "file" : "files")\n") }
+      if !arguments.has("quiet") { Terminal.output.write("removed \(CountText.of(count, "file"))\n") }
       return 0
     })
 }

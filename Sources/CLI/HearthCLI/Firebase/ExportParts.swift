@@ -12,6 +12,9 @@ struct ExportParts: OptionSet {
     ("firestore", .documents), ("auth", .accounts), ("storage", .files),
   ]
 
+  /// The names, separated by commas, as `--only` takes them.
+  var text: String { Self.names.filter { contains($0.part) }.map(\.name).joined(separator: ",") }
+
   static let option = Command.Option.value(
     "only", "PARTS", "with a Firebase export: firestore, auth, storage, separated by commas (default: all)")
 

@@ -33,9 +33,9 @@ struct ExportSummary {
     var parts: [String] = []
     if let documents {
       let unchanged = documents.unchanged > 0 ? " (\(documents.unchanged) unchanged)" : ""
-      parts.append("\(Self.count(documents.documents, "document"))\(unchanged)")
+      parts.append("\(CountText.of(documents.documents, "document"))\(unchanged)")
     }
-    if let accounts, accounts.imported > 0 { parts.append(Self.count(accounts.imported, "account")) }
+    if let accounts, accounts.imported > 0 { parts.append(CountText.of(accounts.imported, "account")) }
     if let files, files.files > 0 { parts.append(ByteCount.text(ofFiles: files.files, files.bytes)) }
     return "\(verb) \(parts.isEmpty ? "nothing" : parts.joined(separator: ", "))"
   }
@@ -46,23 +46,23 @@ struct ExportSummary {
     if let references = documents?.references {
       if references.rewritten > 0 {
         notes.append(
-          "rewrote \(Self.count(references.rewritten, "reference")) to the database that receives the documents")
+          "rewrote \(CountText.of(references.rewritten, "reference")) to the database that receives the documents")
       }
       if references.foreign > 0 {
-        notes.append("kept \(Self.count(references.foreign, "reference")) to other projects or databases")
+        notes.append("kept \(CountText.of(references.foreign, "reference")) to other projects or databases")
       }
     }
     if let accounts, accounts.plainPasswords > 0 {
       notes.append(
-        "the export contains the passwords of \(Self.count(accounts.plainPasswords, "account")) as text; keep it secret"
+        "the export contains the passwords of \(CountText.of(accounts.plainPasswords, "account")) as text; "
+          + "keep it secret"
       )
     }
     if let accounts, accounts.failed > 0 {
-      notes.append("\(Self.count(accounts.failed, "account")) could not be imported")
+      notes.append("\(CountText.of(accounts.failed, "account")) could not be imported")
     }
-    if let files, files.failed > 0 { notes.append("\(Self.count(files.failed, "file")) could not be imported") }
+    if let files, files.failed > 0 { notes.append("\(CountText.of(files.failed, "file")) could not be imported") }
     return notes
   }
 
-  private static func count(_ number: Int, _ what: String) -> String { "\(number) \(what)\(number == 1 ? "" : "s")" }
 }

@@ -18,7 +18,7 @@ struct ExportedAccounts {
   let path: String
   private let users: [JSONTree]
 
-  /// Reads the file.
+  /// Reads the file, and checks that each account has an ID.
   /// - Throws: `FixtureTreeError` or ``CommandFailure`` if it is not a list of accounts.
   init(_ path: String) throws {
     self.path = path
@@ -26,6 +26,11 @@ struct ExportedAccounts {
     guard case .object = root.kind else { throw CommandFailure.data("\(path) is not a JSON object with 'users'") }
     guard case .array(let users)? = root["users"]?.kind else {
       throw CommandFailure.data("\(path) has no array 'users'; export the accounts again")
+    }
+    for (index, user) in users.enumerated() {
+      guard user.members != nil, let id = user["localId"]?.text, !id.isEmpty else {
+        throw CommandFailure.data("\(path): user \(index + 1) has no 'localId'; export the accounts again")
+      }
     }
     self.users = users
   }

@@ -8,11 +8,13 @@ import WireFormat
 
 /// The export of a project to a folder that `firebase emulators:start --import` and `hearth import` read.
 ///
-/// The folder is written beside its place, and gets its name when it is complete.
+/// The folder is written beside its place, and gets its name when it is complete. An unfinished folder of a killed process
+/// is removed. If that process had moved the earlier export away, the export gets its name back.
 struct FirebaseFolderExport {
   let folder: String
   let database: DatabaseID
-  private let unfinished: String
+  private let unfinishedOutput: UnfinishedOutput
+  private var unfinished: String { unfinishedOutput.path }
 
   private static let exportName = "firestore_export"
   /// The versions that the metadata name: those of the programs whose output has this form.
@@ -24,7 +26,10 @@ struct FirebaseFolderExport {
   init(_ folder: String, database: DatabaseID, replaces: Bool) throws {
     self.folder = LocalPath.withoutLastSlashes(folder)
     self.database = database
-    unfinished = "\(self.folder).\(getpid()).part"
+    unfinishedOutput = UnfinishedOutput(of: self.folder)
+    for old in UnfinishedOutput.entries(of: self.folder, ending: "old") where old.isFolder {
+      if access(self.folder, F_OK) == 0 { FolderEntries.removeAll(old.path) } else { rename(old.path, self.folder) }
+    }
     var status = stat()
     guard lstat(self.folder, &status) == 0 else { return }
     guard status.st_mode & S_IFMT == S_IFDIR else {
@@ -54,8 +59,12 @@ struct FirebaseFolderExport {
     _ parts: ExportParts, documents: ((inout DocumentsWriter) throws -> Void)?, accounts: AccountsClient?,
     files: FilesClient?
   ) throws -> ExportSummary {
+    // The server is asked before documents are copied.
+    if let accounts { try Self.require("accounts", parts) { try accounts.forEachPage { _ in false } } }
+    if let files { try Self.require("files", parts) { _ = try files.buckets() } }
     defer { FolderEntries.removeAll(unfinished) }
     try ExportFiles.makeFolder(unfinished)
+    unfinishedOutput.lock()
     var summary = ExportSummary()
     var metadata = JSONWriter(.pretty)
     metadata.beginObject()
@@ -81,6 +90,19 @@ struct FirebaseFolderExport {
     try ExportFiles.write(metadata.bytes, to: "\(unfinished)/\(ExportFolder.metadataFile)")
     try finish()
     return summary
+  }
+
+  /// Sends a first request about a part.
+  /// - Throws: the error of `request`, with advice if the server does not know the part.
+  private static func require(_ part: String, _ parts: ExportParts, _ request: () throws -> Void) throws {
+    do { try request() } catch var failure as CommandFailure
+      where [404, 405, 501].contains(failure.httpStatus) && parts.contains(.documents)
+    {
+      failure.message +=
+        "\nthis server does not serve \(part), as Firebase's Firestore emulator, which has documents only; add --only "
+        + "firestore"
+      throw failure
+    }
   }
 
   private static var now: Timestamp { Timestamp(uncheckedMicroseconds: Clock.system.now()) }
@@ -115,7 +137,7 @@ struct FirebaseFolderExport {
     var outcome = ExportedAccounts.Outcome()
     let folder = "\(unfinished)/auth_export"
     try ExportFiles.makeFolder(folder)
-    let output = try OutputFile("\(folder)/accounts.json")
+    let output = try OutputFile("\(folder)/accounts.json", inNewFolder: true)
     try output.write(Array("{\"kind\":\"identitytoolkit#DownloadAccountResponse\",\"users\":[".utf8))
     try client.forEachPage { page in
       for user in page {
@@ -153,7 +175,7 @@ struct FirebaseFolderExport {
           guard place.utf8.count + ".json".utf8.count <= 255 else {
             throw CommandFailure.failed("\(object.text): the name is too long for a file of the export")
           }
-          let output = try OutputFile("\(folder)/blobs/\(place)")
+          let output = try OutputFile("\(folder)/blobs/\(place)", inNewFolder: true)
           try client.download(object, output.write)
           try output.finish()
           let metadata = try client.metadata(object.name, in: object.bucket)

@@ -1,33 +1,55 @@
-/// The import of accounts and files of Firebase exports through a server.
-enum OtherPartsImport {
-  /// Imports the accounts and files, and adds the outcome to `summary`.
-  /// - Throws: ``CommandFailure``, `FixtureTreeError` or `HTTPClientError` if a part cannot be read or sent.
-  static func run(_ sources: ImportSources, to admin: AdminServer, _ summary: inout ExportSummary, isQuiet: Bool) throws
-  {
+/// The accounts and files of Firebase exports, which are imported through a server. All of them are read and checked
+/// before anything is stored.
+struct OtherPartsImport {
+  private let accounts: [ExportedAccounts]
+  private let files: [ExportedFiles]
+  private let isQuiet: Bool
+
+  /// Whether nothing is to be imported.
+  var isEmpty: Bool { accounts.isEmpty && files.isEmpty }
+
+  /// Facts about the parts that a user should know.
+  var notes: [String] { files.flatMap(\.notes) }
+
+  /// Reads and checks the accounts and files.
+  /// - Throws: ``CommandFailure`` or `FixtureTreeError` if a part is damaged or incomplete.
+  init(checking sources: ImportSources, isQuiet: Bool) throws {
+    self.isQuiet = isQuiet
     var progress = Progress(isQuiet: isQuiet)
     defer { progress.clear() }
-    for file in sources.accountFiles {
-      let accounts = try ExportedAccounts(file)
+    accounts = try sources.accountFiles.map { try ExportedAccounts($0) }
+    files = try sources.storageFolders.map { folder in
+      try ExportedFiles(folder) { progress.show("\(ByteCount.text(ofFiles: $0.files, $0.bytes)) checked") }
+    }
+  }
+
+  /// Imports the accounts and files, and adds the outcome to `summary`.
+  /// - Throws: ``CommandFailure``, `FixtureTreeError` or `HTTPClientError` if a part cannot be sent.
+  func send(to admin: AdminServer, _ summary: inout ExportSummary) throws {
+    var progress = Progress(isQuiet: isQuiet)
+    defer { progress.clear() }
+    for part in accounts {
       summary.add(
-        try accounts.send(to: AccountsClient(admin)) { done, count in
-          progress.show(Progress.share(done, of: count, "accounts imported"))
+        try part.send(to: AccountsClient(admin)) { done, count in
+          progress.show(done, "accounts imported", fraction: count > 0 ? Double(done) / Double(count) : nil)
         })
       progress.clear()
     }
-    for folder in sources.storageFolders {
+    for part in files {
       let client = FilesClient(admin)
       summary.add(
-        try ExportedFiles(folder).send(to: client) { outcome, more in
+        try part.send(to: client) { outcome, more in
           progress.show("\(ByteCount.text(ofFiles: outcome.files, outcome.bytes + more)) imported")
         })
     }
   }
-}
 
-extension Progress {
-  /// Returns a text such as `45% · 450000 of 1000000 documents imported`.
-  static func share(_ count: Int, of total: Int, _ what: String) -> String {
-    let percent = total > 0 ? min(100, count * 100 / total) : 100
-    return "\(percent)% · \(count) of \(total) \(what)"
+  /// Returns an error of a part after documents were stored, with the command that continues.
+  /// - Parameter parts: the parts that the command line chose.
+  static func failure(_ error: any Error, afterDocumentsOf parts: ExportParts) -> CommandFailure {
+    var failure = CommandFailure(error)
+    let rest = parts.subtracting(.documents).text
+    failure.message += "\nthe documents are imported; to import the rest, run the same command with --only \(rest)"
+    return failure
   }
 }

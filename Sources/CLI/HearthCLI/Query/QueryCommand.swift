@@ -28,7 +28,8 @@ extension Command {
     details: """
       CONDITION is FIELD OPERATOR VALUE. The operators are `==`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `not-in`,
       `contains`, `contains-any`, `is null`, `is nan`, `is not null` and `is not nan`. Conditions can be joined with
-      `and` and `or`, and grouped with parentheses. FIELD may be a path into maps, or `__name__`.
+      `and` and `or`, and grouped with parentheses. FIELD may be a path into maps, or `__name__`, whose VALUE is the ID
+      of a document in the collection, or a path.
 
       \(ValueText.details)
       """,
@@ -100,7 +101,7 @@ extension Command {
     }
     Terminal.output.write(table.flush())
     if !isAggregation, options.explain != .plan {
-      let count = table.count == 0 ? "no documents" : table.count == 1 ? "1 document" : "\(table.count) documents"
+      let count = table.count == 0 ? "no documents" : CountText.of(table.count, "document")
       let isFull = query.limit.map { $0 > 0 && $0 == table.count } ?? false
       Terminal.output.write(Terminal.output.faint("\(count)\(isFull ? " (the limit)" : "")") + "\n")
     }

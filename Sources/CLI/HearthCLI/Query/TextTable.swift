@@ -1,7 +1,8 @@
 import DocumentModel
 
 /// Formats documents as a table, a page of rows at a time. The first page determines the columns. A page with other
-/// fields starts a new table, and wider cells widen their column from there on.
+/// fields starts a new table, and wider cells widen their column from there on. If the columns do not fit the terminal,
+/// the widest ones are narrowed; if that does not suffice, each document is shown on several lines, one for each field.
 ///
 /// Each field of a small map has its own column (`address.city`). Other maps and arrays are shown in one cell.
 struct TextTable {
@@ -70,7 +71,7 @@ struct TextTable {
       waitingBytes = 0
     }
     let found = layout()
-    let isKnown = hasHead && found.allSatisfy { column in laidOut.contains { $0.path == column.path } }
+    let isKnown = !laidOut.isEmpty && found.allSatisfy { column in laidOut.contains { $0.path == column.path } }
     let before = columns.map(\.path)
     if isKnown {
       for column in found {
@@ -82,17 +83,44 @@ struct TextTable {
       laidOut = found
     }
     columns = laidOut
-    let left = fit()
+    guard fit() else { return records() }
     var text = ""
     if !isKnown || columns.map(\.path) != before {
       if hasHead { text += "\n" }
       hasHead = true
       text += line(columns.map { TextWidth.cut($0.title, to: $0.width) }) { terminal.bold($0) }
-      if !left.isEmpty {
-        text += terminal.faint("(columns that do not fit: \(left.joined(separator: ", ")); use --select or --json)\n")
-      }
     }
     for row in waiting { text += line(columns.map { TextWidth.cut(cell(row, $0).text, to: $0.width) }) { $0 } }
+    return text
+  }
+
+  /// Returns the rows of a page one below the other, each field on its own line, because a table would not fit. A field
+  /// that a document does not have is omitted.
+  private mutating func records() -> String {
+    let titleWidth = laidOut.filter { $0.path != nil }.reduce(0) { max($0, TextWidth.of($1.title)) }
+    let width = min(titleWidth, Self.recordTitleColumnsMax)
+    let valueColumns = max(Self.narrowestColumn, (columnsMax ?? 80) - width - 4)
+    var text = ""
+    for row in waiting {
+      if hasHead { text += "\n" }
+      hasHead = true
+      if nameTitle != nil {
+        text +=
+          terminal.bold(
+            TextWidth.cut(
+              TableCell(plain: row.name, columnsMax: Self.nameColumnsMax).text, to: columnsMax ?? Self.nameColumnsMax))
+          + "\n"
+      }
+      for column in laidOut where column.path != nil {
+        guard let path = column.path, row.fields[path] != nil else { continue }
+        let title = TextWidth.cut(column.title, to: width)
+        let padding = String(repeating: " ", count: width - TextWidth.of(title) + 2)
+        text += "  \(terminal.faint(title))\(padding)\(TextWidth.cut(cell(row, column).text, to: valueColumns))\n"
+      }
+    }
+    // The next page decides again between a table and records.
+    laidOut = []
+    columns = []
     return text
   }
 
@@ -167,22 +195,20 @@ struct TextTable {
   }
 
   private static let narrowestColumn = 8
+  /// The maximum width of the names of fields in records.
+  private static let recordTitleColumnsMax = 30
 
-  /// Makes the columns fit the terminal: narrows the widest ones, then removes the last ones. Returns the titles of the
-  /// removed columns.
-  private mutating func fit() -> [String] {
-    guard let columnsMax else { return [] }
-    func total() -> Int { columns.reduce(0) { $0 + $1.width + 2 } - 2 }
-    while total() > columnsMax {
+  /// Narrows the widest columns until the table fits the terminal. Returns false if it cannot fit.
+  private mutating func fit() -> Bool {
+    guard let columnsMax else { return true }
+    var total = columns.reduce(0) { $0 + $1.width + 2 } - 2
+    while total > columnsMax {
       guard let widest = columns.indices.max(by: { columns[$0].width < columns[$1].width }),
         columns[widest].width > Self.narrowestColumn
-      else { break }
+      else { return false }
       columns[widest].width -= 1
+      total -= 1
     }
-    var left: [String] = []
-    while total() > columnsMax, columns.count > 1 {
-      left.insert(columns.removeLast().title, at: 0)
-    }
-    return left
+    return true
   }
 }

@@ -2,34 +2,67 @@ import DocumentModel
 import FixtureTree
 import WireFormat
 
-/// Parses the values in conditions and bounds: `12`, `true`, `"text"`, `2025-03-01`, `[1, 2]`, `{"$ref": "users/ann"}`.
+/// Parses the values in conditions, bounds and assignments: `12`, `true`, `text`, `"text"`, `2025-03-01`, `[1, 2]`,
+/// `{"$ref": "users/ann"}`. The same rules apply to all of them.
 struct ValueText {
   static let details = """
-    VALUE is a number, true, false, null, a string such as "text" or 'text', a date or a time such as 2025-03-01 or
-    2025-03-01T14:30:00Z (UTC if it has no zone), an array such as [1, 2], or an object as in fixture files:
-    `{"$ref": "users/ann"}`, `{"$bytes": "base64"}`, `{"$geo": [45.46, 9.19]}`, `{"$double": 1}`,
-    `{"$vector": [1, 2]}`. A value for `__name__` is the ID of a document in the collection, or a path.
+    VALUE is the same for --where, `hearth add`, `hearth set` and `hearth update`:
+
+    - a number, `true`, `false` or `null`
+    - a date or a time such as 2025-03-01 or 2025-03-01T14:30:00Z, which is a timestamp (UTC if it has no zone)
+    - text: any other word, such as `Bob`; in quotes, `"12"` or `'12'`, everything is text
+    - an array such as [1, 2], or an object as in fixture files: `{"$ref": "users/ann"}`, `{"$bytes": "base64"}`,
+      `{"$geo": [45.46, 9.19]}`, `{"$double": 1}`, `{"$vector": [1, 2]}`
+
+    A word that begins with a digit must be a number or a date, and words such as `True` or `NULL` are ambiguous: for
+    text, use quotes. The shell removes one pair of quotes, so write `zip='"00123"'`.
     """
 
   private let bytes: [UInt8]
   private var position = 0
-  private let option: String
+  private var isInList = false
+  /// The text before the values, for messages: `--where ` or `age=`.
+  private let prefix: String
+  /// Whether a word extends to the end of the text, because nothing follows the value.
+  private let isWhole: Bool
   private let collection: ResourcePath
   private let database: DatabaseID
 
   /// Creates a parser for the text of an option of a query on a collection.
   init(_ text: String, option: String, in collection: ResourcePath, of database: DatabaseID) {
     bytes = Array(text.utf8)
-    self.option = option
+    prefix = "--\(option) "
+    isWhole = false
     self.collection = collection
     self.database = database
   }
 
+  private init(assigned text: String, prefix: String, of database: DatabaseID) {
+    bytes = Array(text.utf8)
+    self.prefix = prefix
+    isWhole = true
+    collection = ResourcePath.root.appending("c")
+    self.database = database
+  }
+
+  /// Returns the value in `FIELD=VALUE`. Text without quotes may contain spaces.
+  /// - Throws: ``CommandFailure`` if the text is not a value, or is ambiguous.
+  static func assigned(_ text: String, to field: String, of database: DatabaseID) throws -> Value {
+    var reader = ValueText(assigned: text, prefix: "\(field)=", of: database)
+    guard !reader.isAtEnd() else {
+      throw CommandFailure.usage(
+        "'\(field)=' has no value; write '\(field)=\"\"' in single quotes for an empty text, or --remove \(field)")
+    }
+    let value = try reader.value()
+    try reader.expectEnd(or: "one value")
+    return value
+  }
+
   /// Returns an error with the current position.
   func failure(_ what: String) -> CommandFailure {
-    let before = String(decoding: bytes[..<position], as: UTF8.self)
+    let before = (isWhole ? prefix : "") + String(decoding: bytes[..<position], as: UTF8.self)
     let place = position >= bytes.count ? "at its end" : "at character \(before.count + 1)"
-    return .usage("'--\(option) \(String(decoding: bytes, as: UTF8.self))': \(what) (\(place))")
+    return .usage("'\(prefix)\(String(decoding: bytes, as: UTF8.self))': \(what) (\(place))")
   }
 
   // MARK: Symbols and words
@@ -47,7 +80,10 @@ struct ValueText {
   /// Checks that the text ends here.
   /// - Throws: ``CommandFailure`` if more text follows.
   mutating func expectEnd(or other: String) throws {
-    guard isAtEnd() else { throw failure("expected \(other), or the end") }
+    guard isAtEnd() else {
+      let isWord = position < bytes.count && Self.isOfWord(bytes[position])
+      throw failure("expected \(other), or the end\(isWord ? "; text with spaces needs quotes" : "")")
+    }
   }
 
   /// Skips a symbol if it is next, and returns whether it was.
@@ -120,6 +156,8 @@ struct ValueText {
 
   private mutating func list(orOne one: (inout ValueText) throws -> Value) throws -> Value {
     guard take(symbol: "[") else { return try one(&self) }
+    isInList = true
+    defer { isInList = false }
     var elements: [Value] = []
     if take(symbol: "]") { return .array(elements) }
     repeat { elements.append(try one(&self)) } while take(symbol: ",")
@@ -165,23 +203,41 @@ struct ValueText {
     default: break
     }
     let text = word()
-    do { return try Self.bare(text) ?? json(Array(text.utf8)[...]) } catch let problem as BareWord {
+    do { return try bare(text) ?? json(Array(text.utf8)[...]) } catch let problem as BareWord {
       position = start
       throw failure(problem.text)
+    } catch let error as FixtureTreeError {
+      // A number may also be out of range.
+      guard text.wholeMatch(of: #/-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/#) == nil else { throw error }
+      position = start
+      throw failure("'\(text)' is neither a number nor a date; for text, write \(quoted(text))")
     }
   }
 
-  /// Parses the characters up to the next space, bracket or comma.
+  /// Returns the text in quotes as a command line needs them.
+  private func quoted(_ text: String) -> String { isWhole ? "'\(prefix)\"\(text)\"'" : "\"\(text)\"" }
+
+  /// Parses the characters up to the next space, bracket or comma, or up to the end of an assigned value.
   private mutating func word() -> String {
     let start = position
+    if isWhole, !isInList {
+      position = bytes.count
+      while position > start, bytes[position - 1] <= 0x20 { position -= 1 }
+      return String(decoding: bytes[start..<position], as: UTF8.self)
+    }
     while position < bytes.count, bytes[position] > 0x20, !"[](),".utf8.contains(bytes[position]) { position += 1 }
     return String(decoding: bytes[start..<position], as: UTF8.self)
   }
 
   private struct BareWord: Error { var text: String }
 
-  /// Returns the value of a word without quotes, or `nil` if JSON can parse it as a number.
-  private static func bare(_ text: String) throws -> Value? {
+  /// Words that may be a constant or text.
+  private static let ambiguousWords: Set<String> = ["true", "false", "null", "nan", "infinity", "-infinity"]
+  /// The words that continue a condition.
+  private static let conditionWords: Set<String> = ["and", "or", "not", "in", "is"]
+
+  /// Returns the value of a word without quotes, or `nil` if it begins like a number.
+  private func bare(_ text: String) throws -> Value? {
     switch text {
     case "null": return .null
     case "true": return .boolean(true)
@@ -192,14 +248,31 @@ struct ValueText {
     default: break
     }
     if text.contains(#/^\d{4}-\d\d-\d\d/#) {
-      guard let time = time(text) else {
-        throw BareWord(text: "'\(text)' is not a valid date; write 2025-03-01 or 2025-03-01T14:30:00Z")
+      guard let time = Self.time(text) else {
+        throw BareWord(
+          text: "'\(text)' is not a valid date; write 2025-03-01 or 2025-03-01T14:30:00Z, or for text \(quoted(text))")
       }
       return .timestamp(time)
     }
     if text.contains(#/^-?\d/#) { return nil }
-    guard !text.isEmpty else { throw BareWord(text: "expected a value") }
-    throw BareWord(text: "a string needs quotes: \"\(text)\"")
+    guard !text.isEmpty, isWhole || !Self.conditionWords.contains(text) else {
+      throw BareWord(text: "expected a value")
+    }
+    let lowercase = text.lowercased()
+    guard !Self.ambiguousWords.contains(lowercase) else {
+      throw BareWord(text: "'\(text)' is ambiguous; write \(constant(lowercase)), or for text \(quoted(text))")
+    }
+    return .string(text)
+  }
+
+  /// Returns the constant that a word of ``ambiguousWords`` probably means.
+  private func constant(_ word: String) -> String {
+    switch word {
+    case "nan": "NaN"
+    case "infinity": "Infinity"
+    case "-infinity": "-Infinity"
+    default: word
+    }
   }
 
   /// Returns the time of a date or a time, or `nil` if the text is neither. Without a zone, the time is in UTC.
@@ -253,7 +326,7 @@ struct ValueText {
     let document = collection.appending("x")
     guard let key = DocumentKey(document) else { throw failure("expected a value") }
     let fields = try FixtureFields.parse(
-      Array(#"{"value": "#.utf8) + text + Array("}".utf8), source: "the value of --\(option)", key: key,
+      Array(#"{"value": "#.utf8) + text + Array("}".utf8), source: "the value of \(prefix.dropLast())", key: key,
       database: database)
     guard let value = try fields.decoded()["value"] else { throw failure("expected a value") }
     return value

@@ -33,7 +33,7 @@ struct RecordedCaseFiles {
     rulesFiles = named.map(Self.path) + Self.rulesFilesHere()
   }
 
-  /// Writes the files, and prints a summary to standard error.
+  /// Writes the files, and prints a summary to standard error. Without any case, a file of an earlier recording stays.
   /// - Throws: ``CommandFailure`` if a file cannot be written.
   func write() throws {
     let (suites, outcome) = recorder.recording.finish()
@@ -48,11 +48,14 @@ struct RecordedCaseFiles {
     guard !isQuiet else { return }
     guard !files.isEmpty else {
       return Terminal.error.write(
-        "hearth: no cases recorded: no rules decided a request; pass --rules FILE, or let the tests load rules\n")
+        "hearth: no cases recorded: no rules decided a request; pass --rules FILE, or let the tests load rules"
+          + "\(access(file, F_OK) == 0 ? "; \(TerminalText.line(file)) of an earlier recording stays as it was" : "")\n"
+      )
     }
     let cases = suites.reduce(0) { $0 + $1.count }
     let counts = [
-      Self.count(cases, "case") + " from " + Self.count(outcome.testCount, "test"), Self.count(suites.count, "ruleset"),
+      CountText.of(cases, "case") + " from " + CountText.of(outcome.testCount, "test"),
+      CountText.of(suites.count, "ruleset"),
     ]
     Terminal.error.write(
       "hearth: \(counts.joined(separator: ", ")); run: hearth rules test \(files.joined(separator: " "))\n")
@@ -64,18 +67,16 @@ struct RecordedCaseFiles {
       a.value.count != b.value.count ? a.value.count > b.value.count : a.key.utf8.lexicographicallyPrecedes(b.key.utf8)
     }
     var lines = reasons.map { reason, found in
-      "left out \(count(found.count, "decision")): \(reason), such as \(found.example)"
+      "left out \(CountText.of(found.count, "decision")): \(reason), such as \(found.example)"
     }
     if outcome.beyondLimits > 0 {
       lines.append(
-        "left out \(count(outcome.beyondLimits, "decision")): the recording reached its limit of "
+        "left out \(CountText.of(outcome.beyondLimits, "decision")): the recording reached its limit of "
           + "\(RecordingLimits.casesMax) cases, \(RecordingLimits.bytesMax >> 20) MiB or "
           + "\(RecordingLimits.rulesetsMax) rulesets; record parts of the test suite")
     }
     return lines
   }
-
-  private static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
 
   /// Returns the path of the rules relative to a test file. Writes their text if no rules file of the project has it.
   private func rules(of suite: RecordedSuite, beside name: String) throws -> String {

@@ -65,7 +65,7 @@ extension Command {
         Terminal.error.write("hearth rules test: \(Terminal.error.red("error:")) \(message)\n")
         if let rules = arguments.value("rules") { files.append(rules) }
       }
-      Terminal.error.write(Terminal.error.faint("watching \(files.count) \(files.count == 1 ? "file" : "files")\n"))
+      Terminal.error.write(Terminal.error.faint("watching \(CountText.of(files.count, "file"))\n"))
       FileChange.wait(for: files)
     }
   }
@@ -136,21 +136,21 @@ struct RulesTestRun {
         for line in run.explanation(of: result) { text += "  \(TerminalText.line(line))\n" }
       }
       var counts = "\(run.passedCount) passed"
-      if !run.failures.isEmpty { counts += ", \(run.failures.count) failed" }
+      if !run.failures.isEmpty { counts += ", \(Terminal.output.red("\(run.failures.count) failed"))" }
       if run.skippedCount > 0 { counts += ", \(run.skippedCount) skipped" }
       text += "\(run.suite.file): \(counts)\n"
     }
     for mutation in mutations {
-      text += "\(mutation.file): \(mutation.count) \(mutation.count == 1 ? "mutation" : "mutations"), "
+      text += "\(mutation.file): \(CountText.of(mutation.count, "mutation")), "
       text += mutation.survivors.isEmpty ? "all detected\n" : "\(mutation.survivors.count) not detected by any case:\n"
       for survivor in mutation.survivors {
         text += "  \(mutation.file):\(survivor.line): \(TerminalText.line(survivor.change))\n"
       }
     }
-    let outcome = failed == 0 ? "all passed" : Terminal.output.red("\(failed) failed")
+    let outcome = failed == 0 ? Terminal.output.green("all passed") : Terminal.output.red("\(failed) failed")
     let tenths = Int((milliseconds * 10).rounded())
     let count = passed + failed
-    text += "\(count) \(count == 1 ? "case" : "cases"), \(outcome) (\(tenths / 10).\(tenths % 10) ms)\n"
+    text += "\(CountText.of(count, "case")), \(outcome) (\(tenths / 10).\(tenths % 10) ms)\n"
     return text
   }
 

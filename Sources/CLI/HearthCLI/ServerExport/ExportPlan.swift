@@ -77,6 +77,7 @@ final class PartsDirectory {
   /// Whether an interrupted export can continue here. Otherwise the directory is temporary.
   let isLasting: Bool
   private let lock: Int32
+  private var isLocked = false
 
   /// Opens the directory of an output file, `FILE.parts`, or makes a temporary one.
   /// - Throws: ``CommandFailure`` if the directory cannot be used, or another process uses it.
@@ -95,11 +96,13 @@ final class PartsDirectory {
     guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
       throw CommandFailure.failed("another export uses \(path); wait for its end, or name another file")
     }
+    isLocked = true
   }
 
   deinit {
+    // Without a plan, a later export starts again.
+    if isLocked, !isLasting || access(planFile, F_OK) != 0 { remove() }
     if lock >= 0 { close(lock) }
-    if !isLasting { remove() }
   }
 
   /// Returns the file of a part.

@@ -236,8 +236,12 @@ struct ServerExport {
   }
 
   private static func text(_ count: Int, of total: Int?, new: Int, _ milliseconds: Int64) -> String {
-    let rate = milliseconds > 0 ? new * 1000 / Int(milliseconds) : 0
-    guard let total, total >= count, total > 0 else { return "\(count) documents exported, \(rate)/s" }
-    return "\(count) of \(total) documents exported (\(count * 100 / total) %), \(rate)/s"
+    let total = total.map { max($0, count) }
+    let share = total.map { " of \(ProgressText.number($0))" } ?? ""
+    let fraction = total.map { $0 > 0 ? Double(count) / Double($0) : 1 }
+    // The documents of an earlier attempt are done, but say nothing about the speed.
+    let portion = count > 0 ? Double(new) / Double(count) : 1
+    return "\(ProgressText.number(count))\(share) documents exported"
+      + ProgressText.speed(new, fraction: fraction, milliseconds: Int(milliseconds), portion: portion)
   }
 }

@@ -23,7 +23,9 @@ enum EmulatorPortOptions {
       if let port = try arguments.integer(name, in: 0...65535), isFixed || !isOfFirebase {
         guard configuration.mode == .emulator else { throw arguments.refusal(of: [name], "needs --emulator") }
         try arguments.exclude("one-port", name)
-        ports.append(.init(service, port: port))
+        var chosen = HearthConfiguration.EmulatorPort(service, port: port)
+        chosen.isOfFirebaseFile = isOfFirebase
+        ports.append(chosen)
       } else if hasDefaults, isFixed, configuration.mode == .emulator, !arguments.has("one-port") {
         ports.append(.init(service, port: service.defaultPort, isRequired: false))
       }

@@ -37,7 +37,8 @@ extension Command {
       .repeated("rules", "FILE", "security rules; DATABASE=FILE for the rules of one database (default: none)"),
       .value(
         "compat", "emulator",
-        "with --emulator: allow queries as Firebase's does, which can return forbidden documents"),
+        "with --emulator: allow queries as Firebase's does, which can return forbidden documents"
+      ).with(choices: ["emulator"]),
       .value("storage-rules", "FILE", "storage rules; without them, only administrators can access files"),
       .repeated(
         "indexes", "FILE", "an index file; DATABASE=FILE for a named database (default: the indexes of the database)"),
@@ -45,6 +46,10 @@ extension Command {
         "record-cases", "FILE", "with --emulator: write the requests and their decisions as a rules test at the end"
       )
       .onCommandLineOnly,
+      .repeated(
+        "hosting", "PATH",
+        "serve the web app in this folder, or of this firebase.json; HOST=PATH for one host, FILE#TARGET for one entry"),
+      .value("web-sdk", "DIR", "serve /__/firebase/VERSION/ from DIR/VERSION (default: redirect to Google)"),
       .flag("require-indexes", "refuse queries that Firestore would refuse because an index is missing"),
       .flag("no-anonymous", "disable anonymous sign-in"),
       .flag("no-password-sign-in", "disable sign-in with a password"),
@@ -54,16 +59,22 @@ extension Command {
       .value("action-url", "URL", "the page of the app that the links in mails open"),
       .repeated(
         "authorized-domain", "DOMAIN",
-        "let links in mails continue to this domain, its subdomains, and that of --action-url"),
+        "let pages of this domain and its subdomains sign users in, and links in mails continue to them"),
       .repeated(
         "identity-provider", "SPEC",
         "accept sign-in with google.com=CLIENT,KEYS_FILE, apple.com=… or oidc.NAME=…,ISSUER"),
+      .value(
+        "providers", "FILE",
+        "open the sign-in pages of the providers in this JSON file; hearth.json can contain the object itself"),
+      .value("public-url", "URL", "the URL at which clients on other machines reach the server"),
       .repeated(
         "trust-issuer", "ISSUER",
         "accept tokens of ISSUER (or ISSUER,AUDIENCE); ISSUER=FILE reads its keys from a file"),
       .value("metrics-address", "HOST:PORT", "serve /metrics, /healthz and /readyz there, without credentials"),
-      .value("log", "FORMAT", "the format of the log on standard error: plain, text or json (default: plain)"),
-      .value("log-level", "LEVEL", "the lowest level to log: error, warn, info or debug (default: info)"),
+      .value("log", "FORMAT", "the format of the log on standard error: plain, text or json (default: plain)")
+        .with(choices: ["plain", "text", "json"]),
+      .value("log-level", "LEVEL", "the lowest level to log: error, warn, info or debug (default: info)")
+        .with(choices: ["error", "warn", "info", "debug"]),
       .value("log-requests", "N", "log one of every N requests; 1 logs all (default: none)"),
       .value("stop-grace", "SECONDS", "the time that a stop waits for running requests (default: 10)"),
       .flag("quiet", "print only the address, warnings and errors"),
@@ -82,13 +93,13 @@ extension Command {
       project of the data directory.
 
       SIGTERM and SIGINT stop the server: it finishes running requests first, for at most --stop-grace seconds. SIGHUP
-      makes it reload the rules, the certificate with its key, and the trusted keys. At a terminal, SIGHUP stops the
+      makes it reload the rules, the certificate with its key, the trusted keys, and the rules of web apps. At a terminal, SIGHUP stops the
       server if there is nothing to reload. The server also reloads rules when their file changes. If rules do not
       compile at the start, the server exits with code 65. If they do not compile later, it keeps the previous rules.
 
       hearth.json in the working directory can set the same options under the same names. The command line overrides
-      it. Options that neither sets are read from firebase.json: rules and indexes, and with --emulator the host and
-      the ports.
+      it. Options that neither sets are read from firebase.json: rules, indexes and hosting, and with --emulator the
+      host and the ports.
 
       One port serves everything. Apps for Firebase's Emulator Suite often contain the ports of its services, so
       --emulator also listens on 9099 (accounts), 9199 (files) and 4400 (the hub), or on the ports that firebase.json
@@ -169,6 +180,7 @@ extension Command {
   static func startServer(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> (Server, url: String)
   {
     let sources = try imports(arguments, configuration)
+    let others = try sources.map { try OtherPartsImport(checking: $0, isQuiet: isQuiet(arguments)) }
     var summary = ExportSummary()
     if let sources, case .directory(let path) = configuration.storage {
       if !sources.documents.isEmpty {
@@ -194,31 +206,33 @@ extension Command {
       }
     }
     let url = try server.start()
-    if let sources, sources.hasOtherParts {
-      do { try importOtherParts(sources, to: server, url, arguments, configuration, &summary) } catch {
+    if let others, !others.isEmpty {
+      do { try send(others, to: server, url, arguments, configuration, &summary) } catch {
         server.stop()
-        throw error
+        guard case .directory(let path) = configuration.storage, summary.documents != nil else { throw error }
+        var failure = CommandFailure(error)
+        failure.message += "\nthe documents are imported into \(path); start again, and the import continues"
+        throw failure
       }
     }
-    if let sources { report(summary, sources, configuration) }
+    if let sources { report(summary, sources.notes + (others?.notes ?? []), configuration) }
     return (server, url)
   }
 
-  /// Imports accounts and files into a server through its own address, before the address is announced.
-  private static func importOtherParts(
-    _ sources: ImportSources, to server: Server, _ url: String, _ arguments: Arguments,
+  /// Imports accounts and files into a server before its address is announced: through this address or, with TLS, through
+  /// another one of this machine, because the certificate may not name this machine's address.
+  private static func send(
+    _ others: OtherPartsImport, to server: Server, _ url: String, _ arguments: Arguments,
     _ configuration: HearthConfiguration, _ summary: inout ExportSummary
   ) throws {
-    guard configuration.tls == nil else {
-      throw CommandFailure.failed(
-        "with --tls-cert, --import cannot load accounts and files; import them into the running server with `hearth "
-          + "import --only auth,storage`, and give --import the folder firestore_export only")
-    }
     let project = configuration.project ?? DatabaseChoice.defaultProject
     let token =
       configuration.mode == .emulator ? "owner" : server.accounts.serviceKeys.localAccessToken()
-    let admin = AdminServer(try ServerClient(url: url, token: token, arguments), project: project)
-    try OtherPartsImport.run(sources, to: admin, &summary, isQuiet: isQuiet(arguments))
+    func send(_ url: String) throws {
+      try others.send(
+        to: AdminServer(try ServerClient(url: url, token: token, arguments), project: project), &summary)
+    }
+    if configuration.tls == nil { try send(url) } else { try server.withPlainAddress(send) }
   }
 
   /// Waits for the signal that stops the server. SIGHUP stops it only at a terminal and if there is nothing to reload.
@@ -227,7 +241,7 @@ extension Command {
   ) {
     let isReloadable =
       configuration.tls != nil || !configuration.rules.isEmpty || configuration.storageRules != nil
-      || !configuration.trustedIssuers.isEmpty || !configuration.onlineIssuers.isEmpty
+      || !configuration.trustedIssuers.isEmpty || !configuration.onlineIssuers.isEmpty || !configuration.hosting.isEmpty
     let endsOnHangUp = !isReloadable && !supervisor.isPresent && hasTerminal
     while true {
       let isAlive = { server.isResponsive(withinMilliseconds: 2000) }
@@ -262,10 +276,10 @@ extension Command {
   private static func isQuiet(_ arguments: Arguments) -> Bool { arguments.has("quiet") }
 
   private static func report(
-    _ summary: ExportSummary, _ sources: ImportSources, _ configuration: HearthConfiguration
+    _ summary: ExportSummary, _ notes: [String], _ configuration: HearthConfiguration
   ) {
     configuration.log?.write(LogEvent(.info, "import.done", summary.text("imported")))
-    for note in summary.notes + sources.notes { configuration.log?.write(LogEvent(.info, "import.note", note)) }
+    for note in summary.notes + notes { configuration.log?.write(LogEvent(.info, "import.note", note)) }
   }
 
   /// Returns the server's configuration for the options of `hearth serve`.
@@ -305,7 +319,10 @@ extension Command {
       let authorities = DatabaseChoice.environment("HEARTH_CACERT")
       configuration.fetchDocument = { try DocumentFetch.get($0, authoritiesFile: authorities) }
     }
+    try SignInOptions.apply(arguments, to: &configuration)
     configuration.storageRules = arguments.value("storage-rules")
+    configuration.hosting = try HostingOptions.sites(arguments)
+    configuration.webSDK = arguments.value("web-sdk")
     configuration.log = try log(arguments)
     configuration.requestLogInterval = try arguments.integer("log-requests", in: 1...1_000_000_000)
     configuration.metricsAddress = try metricsAddress(arguments)

@@ -42,14 +42,36 @@ extension DocumentReference {
   public func set(
     _ value: some Encodable, merge: Bool = false, if precondition: Precondition? = nil
   ) async throws -> WriteResult {
-    try await commit { try $0.set(value, at: self, merge: merge, if: precondition) }
+    try await commit { try $0.set(self, value, merge: merge, if: precondition) }
+  }
+
+  /// Creates the document with these fields, or replaces it if it exists.
+  ///
+  ///     try await hearth.document("todos/milk").set(["title": title, "owner": owner, "madeAt": .serverTimestamp])
+  /// - Parameter merge: whether to keep the fields that `fields` does not have, also inside maps.
+  /// - Throws: ``HearthClientError`` if the request fails.
+  @discardableResult
+  public func set(
+    _ fields: [String: (any FieldValueConvertible)?], merge: Bool = false, if precondition: Precondition? = nil
+  ) async throws -> WriteResult {
+    try await commit { $0.set(self, fields, merge: merge, if: precondition) }
+  }
+
+  /// Creates the document with these fields, or replaces it if it exists.
+  /// - Parameter merge: whether to keep the fields that `fields` does not have, also inside maps.
+  /// - Throws: ``HearthClientError`` if the request fails.
+  @discardableResult
+  public func set(
+    _ fields: [String: FieldValue], merge: Bool = false, if precondition: Precondition? = nil
+  ) async throws -> WriteResult {
+    try await commit { $0.set(self, fields, merge: merge, if: precondition) }
   }
 
   /// Sets some fields to their contents in `value`. Removes those that `value` does not have.
   /// - Throws: ``HearthClientError`` if the request fails, `EncodingError` if `value` cannot be encoded as a document.
   @discardableResult
   public func set(_ value: some Encodable, mergeFields fields: [FieldPath]) async throws -> WriteResult {
-    try await commit { try $0.set(value, at: self, mergeFields: fields) }
+    try await commit { try $0.set(self, value, mergeFields: fields) }
   }
 
   /// Creates the document.
@@ -57,16 +79,41 @@ extension DocumentReference {
   ///   exists; `EncodingError` if `value` cannot be encoded as a document.
   @discardableResult
   public func create(_ value: some Encodable) async throws -> WriteResult {
-    try await commit { try $0.create(value, at: self) }
+    try await commit { try $0.create(self, value) }
+  }
+
+  /// Creates the document with these fields.
+  /// - Throws: ``HearthClientError``, with the code ``HearthClientError/Code/alreadyExists`` if the document exists.
+  @discardableResult
+  public func create(_ fields: [String: (any FieldValueConvertible)?]) async throws -> WriteResult {
+    try await commit { $0.create(self, fields) }
+  }
+
+  /// Creates the document with these fields.
+  /// - Throws: ``HearthClientError``, with the code ``HearthClientError/Code/alreadyExists`` if the document exists.
+  @discardableResult
+  public func create(_ fields: [String: FieldValue]) async throws -> WriteResult {
+    try await commit { $0.create(self, fields) }
+  }
+
+  /// Changes some fields of an existing document.
+  ///
+  ///     try await hearth.document("todos/milk").update(["owner": owner, "asked": .increment(1), "draft": .delete])
+  /// - Throws: ``HearthClientError``, with the code ``HearthClientError/Code/notFound`` if the document does not exist.
+  @discardableResult
+  public func update(
+    _ fields: [FieldPath: FieldValue], if precondition: Precondition? = nil
+  ) async throws -> WriteResult {
+    try await commit { $0.update(self, fields, if: precondition) }
   }
 
   /// Changes some fields of an existing document.
   /// - Throws: ``HearthClientError``, with the code ``HearthClientError/Code/notFound`` if the document does not exist.
   @discardableResult
   public func update(
-    _ fields: [FieldPath: FieldValue], if precondition: Precondition? = nil
+    _ fields: [FieldPath: (any FieldValueConvertible)?], if precondition: Precondition? = nil
   ) async throws -> WriteResult {
-    try await commit { $0.update(fields, at: self, if: precondition) }
+    try await commit { $0.update(self, fields, if: precondition) }
   }
 
   /// Deletes the document. Succeeds if it does not exist.

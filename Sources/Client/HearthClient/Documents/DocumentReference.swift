@@ -112,6 +112,26 @@ public struct CollectionReference: Sendable, Queryable {
     return reference
   }
 
+  /// Creates a document with these fields and a random ID.
+  ///
+  ///     try await hearth.collection("todos").add(["title": title, "owner": owner, "madeAt": .serverTimestamp])
+  /// - Throws: ``HearthClientError`` if the request fails.
+  @discardableResult
+  public func add(_ fields: [String: (any FieldValueConvertible)?]) async throws -> DocumentReference {
+    let reference = document()
+    try await reference.create(fields)
+    return reference
+  }
+
+  /// Creates a document with these fields and a random ID.
+  /// - Throws: ``HearthClientError`` if the request fails.
+  @discardableResult
+  public func add(_ fields: [String: FieldValue]) async throws -> DocumentReference {
+    let reference = document()
+    try await reference.create(fields)
+    return reference
+  }
+
   private static func randomID() -> String {
     let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
     return String((0..<20).map { _ in letters[Int.random(in: letters.indices)] })

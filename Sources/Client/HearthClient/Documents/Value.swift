@@ -34,7 +34,7 @@ public enum Value: Sendable, Hashable {
 
   /// Encodes a value of any `Encodable` type.
   ///
-  ///     try await hearth.document("users/ann").update(["address": .value(try Value(encoding: address))])
+  ///     try await hearth.document("users/ann").update(["address": Value(encoding: address)])
   /// - Throws: `EncodingError` if a number does not fit in 64 bits, or the error of the type's own encoding.
   public init(encoding value: some Encodable) throws {
     self = try DocumentEncoder().encode(value).value

@@ -1,5 +1,4 @@
 public import Foundation
-import Synchronization
 
 #if canImport(FoundationNetworking)
   import FoundationNetworking
@@ -68,7 +67,7 @@ public final class URLSessionTransport: HearthTransport {
   /// - Throws: ``HearthClientError`` if no exchange takes place, `CancellationError` if the task is cancelled, or
   ///   an error of Foundation if the file cannot be written.
   public func download(_ request: HearthRequest, to file: URL) async throws -> HearthResponse {
-    let task = Mutex<URLSessionDownloadTask?>(nil)
+    let task = Locked<URLSessionDownloadTask?>(nil)
     let request = try urlRequest(request)
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
@@ -170,7 +169,7 @@ private final class StreamedExchange: NSObject, URLSessionDataDelegate {
     var pieces: AsyncThrowingStream<Data, any Error>.Continuation?
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   func begin(
     _ head: CheckedContinuation<Head, any Error>, _ pieces: AsyncThrowingStream<Data, any Error>.Continuation,

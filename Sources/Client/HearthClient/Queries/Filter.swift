@@ -1,7 +1,7 @@
 /// A condition on documents.
 ///
-///     hearth.collection("users").where(.or([.field("age", .lessThan, 18), .field("role", .equal, "guest")]))
-public indirect enum Filter: Sendable, Hashable {
+///     hearth.collection("users").where(.or([.field("age", .lessThan, 18), .field("role", .equal, role)]))
+public struct Filter: Sendable, Hashable {
   /// How a field is compared. A document without the field never matches, not even with ``notEqual``.
   public enum Comparison: String, Sendable {
     /// The field is less than a value of the same type.
@@ -26,18 +26,35 @@ public indirect enum Filter: Sendable, Hashable {
     case isNotIn = "NOT_IN"
   }
 
+  private enum Condition: Sendable, Hashable {
+    case comparison(FieldPath, Comparison, Value)
+    case and([Filter])
+    case or([Filter])
+  }
+
+  private let condition: Condition
+
   /// Compares a field with a value.
-  case field(FieldPath, Comparison, Value)
+  public static func field(_ path: FieldPath, _ comparison: Comparison, _ value: Value) -> Filter {
+    Filter(condition: .comparison(path, comparison, value))
+  }
+
+  /// Compares a field with a value.
+  public static func field(_ path: FieldPath, _ comparison: Comparison, _ value: some ValueConvertible) -> Filter {
+    Filter(condition: .comparison(path, comparison, value.documentValue))
+  }
+
   /// All filters must match.
-  case and([Filter])
+  public static func and(_ filters: [Filter]) -> Filter { Filter(condition: .and(filters)) }
+
   /// At least one filter must match.
-  case or([Filter])
+  public static func or(_ filters: [Filter]) -> Filter { Filter(condition: .or(filters)) }
 
   var json: JSON {
-    switch self {
+    switch condition {
     case .and(let filters): Self.json("AND", filters)
     case .or(let filters): Self.json("OR", filters)
-    case .field(let path, let comparison, let value):
+    case .comparison(let path, let comparison, let value):
       if let unary = Self.unary(comparison, value) {
         .of(["unaryFilter": .of(["field": path.reference, "op": .string(unary)])])
       } else {
@@ -52,9 +69,9 @@ public indirect enum Filter: Sendable, Hashable {
 
   /// The fields of inequalities. Results are ordered by them.
   var inequalityPaths: [FieldPath] {
-    switch self {
+    switch condition {
     case .and(let filters), .or(let filters): filters.flatMap(\.inequalityPaths)
-    case .field(let path, let comparison, _):
+    case .comparison(let path, let comparison, _):
       switch comparison {
       case .lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual, .notEqual, .isNotIn: [path]
       case .equal, .arrayContains, .arrayContainsAny, .isIn: []

@@ -21,6 +21,11 @@ extension Queryable {
     self.where(.field(path, comparison, value))
   }
 
+  /// Keeps only documents whose field matches a comparison, and the filters of earlier calls.
+  public func `where`(_ path: FieldPath, _ comparison: Filter.Comparison, _ value: some ValueConvertible) -> Query {
+    self.where(.field(path, comparison, value.documentValue))
+  }
+
   /// Orders by a field. Fields of earlier calls take precedence. Keeps only documents that have the field.
   public func order(by path: FieldPath, descending: Bool = false) -> Query {
     changed { $0.orders.append(Query.Order(path: path, isDescending: descending)) }
@@ -43,16 +48,28 @@ extension Queryable {
   /// Starts at these values: one for each field of the order, or for the first few.
   public func start(at values: [Value]) -> Query { changed { $0.start = Query.Bound(values: values, isBefore: true) } }
 
+  /// Starts at these values: one for each field of the order, or for the first few.
+  public func start(at values: [(any ValueConvertible)?]) -> Query { start(at: values.values) }
+
   /// Starts after these values.
   public func start(after values: [Value]) -> Query {
     changed { $0.start = Query.Bound(values: values, isBefore: false) }
   }
 
+  /// Starts after these values.
+  public func start(after values: [(any ValueConvertible)?]) -> Query { start(after: values.values) }
+
   /// Ends at these values.
   public func end(at values: [Value]) -> Query { changed { $0.end = Query.Bound(values: values, isBefore: false) } }
 
+  /// Ends at these values.
+  public func end(at values: [(any ValueConvertible)?]) -> Query { end(at: values.values) }
+
   /// Ends before these values.
   public func end(before values: [Value]) -> Query { changed { $0.end = Query.Bound(values: values, isBefore: true) } }
+
+  /// Ends before these values.
+  public func end(before values: [(any ValueConvertible)?]) -> Query { end(before: values.values) }
 
   /// Starts at this document. Add conditions and orders before this call.
   public func start<T>(at document: DocumentSnapshot<T>) -> Query { bounded { $0.start(at: $1) }(document) }

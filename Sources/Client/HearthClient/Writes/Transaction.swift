@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 
 /// A transaction: reads and writes that no other write can interleave; see ``Hearth/runTransaction(attempts:_:)``.
 ///
@@ -8,11 +7,11 @@ import Synchronization
 public final class Transaction: Sendable {
   private let client: Hearth
   fileprivate let id: String
-  fileprivate let batch: Mutex<WriteBatch>
+  fileprivate let batch: Locked<WriteBatch>
 
   fileprivate init(_ client: Hearth, id: String) {
     (self.client, self.id) = (client, id)
-    batch = Mutex(client.batch())
+    batch = Locked(client.batch())
   }
 
   /// Reads a document.
@@ -44,19 +43,46 @@ public final class Transaction: Sendable {
 
   /// Sets a document to `value`; see ``DocumentReference/set(_:merge:if:)``.
   /// - Throws: `EncodingError` if `value` cannot be encoded as a document.
-  public func set(_ value: some Encodable, at reference: DocumentReference, merge: Bool = false) throws {
-    try batch.withLock { try $0.set(value, at: reference, merge: merge) }
+  public func set(_ reference: DocumentReference, _ value: some Encodable, merge: Bool = false) throws {
+    try batch.withLock { try $0.set(reference, value, merge: merge) }
   }
 
   /// Creates a document. The commit fails if the document exists.
   /// - Throws: `EncodingError` if `value` cannot be encoded as a document.
-  public func create(_ value: some Encodable, at reference: DocumentReference) throws {
-    try batch.withLock { try $0.create(value, at: reference) }
+  public func create(_ reference: DocumentReference, _ value: some Encodable) throws {
+    try batch.withLock { try $0.create(reference, value) }
   }
 
   /// Changes some fields of a document. The commit fails if the document does not exist.
-  public func update(_ fields: [FieldPath: FieldValue], at reference: DocumentReference) {
-    batch.withLock { $0.update(fields, at: reference) }
+  public func update(_ reference: DocumentReference, _ fields: [FieldPath: FieldValue]) {
+    batch.withLock { $0.update(reference, fields) }
+  }
+
+  /// Changes some fields of a document. The commit fails if the document does not exist.
+  public func update(_ reference: DocumentReference, _ fields: [FieldPath: (any FieldValueConvertible)?]) {
+    batch.withLock { $0.update(reference, fields) }
+  }
+
+  /// Sets a document to these fields; see ``DocumentReference/set(_:merge:if:)``.
+  public func set(_ reference: DocumentReference, _ fields: [String: FieldValue], merge: Bool = false) {
+    batch.withLock { $0.set(reference, fields, merge: merge) }
+  }
+
+  /// Sets a document to these fields; see ``DocumentReference/set(_:merge:if:)``.
+  public func set(
+    _ reference: DocumentReference, _ fields: [String: (any FieldValueConvertible)?], merge: Bool = false
+  ) {
+    batch.withLock { $0.set(reference, fields, merge: merge) }
+  }
+
+  /// Creates a document with these fields. The commit fails if the document exists.
+  public func create(_ reference: DocumentReference, _ fields: [String: FieldValue]) {
+    batch.withLock { $0.create(reference, fields) }
+  }
+
+  /// Creates a document with these fields. The commit fails if the document exists.
+  public func create(_ reference: DocumentReference, _ fields: [String: (any FieldValueConvertible)?]) {
+    batch.withLock { $0.create(reference, fields) }
   }
 
   /// Deletes a document.
@@ -70,7 +96,7 @@ extension Hearth {
   ///     let left = try await hearth.runTransaction { transaction in
   ///       let item = try await transaction.get(hearth.document("items/cup"), as: Item.self)
   ///       guard let stock = item.data?.stock, stock > 0 else { throw SoldOut() }
-  ///       transaction.update(["stock": .increment(-1)], at: item.reference)
+  ///       transaction.update(item.reference, ["stock": .increment(-1)])
   ///       return stock - 1
   ///     }
   ///
@@ -133,7 +159,7 @@ struct Backoff: Sendable {
   mutating func wait() async throws {
     let limit = min(maxSeconds, firstSeconds * Double(1 << min(count, 20)))
     count += 1
-    try await Task.sleep(for: .seconds(limit * Double.random(in: 0.5...1)))
+    try await Task.sleep(nanoseconds: UInt64(limit * Double.random(in: 0.5...1) * 1e9))
   }
 
   /// Restarts with the first delay.

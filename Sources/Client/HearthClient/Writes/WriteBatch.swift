@@ -26,8 +26,8 @@ public struct WriteResult: Sendable, Hashable {
 /// Writes that are applied together or not at all.
 ///
 ///     var batch = hearth.batch()
-///     try batch.set(order, at: hearth.document("orders/7"))
-///     batch.update(["stock": .increment(-1)], at: hearth.document("items/cup"))
+///     try batch.set(hearth.document("orders/7"), order)
+///     batch.update(hearth.document("items/cup"), ["stock": .increment(-count)])
 ///     try await batch.commit()
 public struct WriteBatch: Sendable {
   private let client: Hearth
@@ -41,7 +41,7 @@ public struct WriteBatch: Sendable {
   /// Sets a document to `value`; see ``DocumentReference/set(_:merge:if:)``.
   /// - Throws: `EncodingError` if `value` cannot be encoded as a document.
   public mutating func set(
-    _ value: some Encodable, at reference: DocumentReference, merge: Bool = false, if precondition: Precondition? = nil
+    _ reference: DocumentReference, _ value: some Encodable, merge: Bool = false, if precondition: Precondition? = nil
   ) throws {
     let encoded = try DocumentEncoder().encode(value)
     let fields = try encoded.fields()
@@ -53,7 +53,7 @@ public struct WriteBatch: Sendable {
   /// Sets some fields to their contents in `value`; see ``DocumentReference/set(_:mergeFields:)``.
   /// - Throws: `EncodingError` if `value` cannot be encoded as a document.
   public mutating func set(
-    _ value: some Encodable, at reference: DocumentReference, mergeFields paths: [FieldPath]
+    _ reference: DocumentReference, _ value: some Encodable, mergeFields paths: [FieldPath]
   ) throws {
     let encoded = try DocumentEncoder().encode(value)
     let fields = try encoded.fields()
@@ -67,29 +67,50 @@ public struct WriteBatch: Sendable {
 
   /// Creates a document. The commit fails if the document exists.
   /// - Throws: `EncodingError` if `value` cannot be encoded as a document.
-  public mutating func create(_ value: some Encodable, at reference: DocumentReference) throws {
-    try set(value, at: reference, if: .exists(false))
+  public mutating func create(_ reference: DocumentReference, _ value: some Encodable) throws {
+    try set(reference, value, if: .exists(false))
+  }
+
+  /// Sets a document to these fields; see ``DocumentReference/set(_:merge:if:)``.
+  public mutating func set(
+    _ reference: DocumentReference, _ fields: [String: FieldValue], merge: Bool = false,
+    if precondition: Precondition? = nil
+  ) {
+    let changes = Dictionary(fields.map { (FieldPath($0.key), $0.value) }) { _, later in later }
+    add(reference, FieldChanges(changes, mergesMaps: merge), isPartial: merge, precondition)
+  }
+
+  /// Sets a document to these fields; see ``DocumentReference/set(_:merge:if:)``.
+  public mutating func set(
+    _ reference: DocumentReference, _ fields: [String: (any FieldValueConvertible)?], merge: Bool = false,
+    if precondition: Precondition? = nil
+  ) {
+    set(reference, fields.changes, merge: merge, if: precondition)
+  }
+
+  /// Creates a document with these fields. The commit fails if the document exists.
+  public mutating func create(_ reference: DocumentReference, _ fields: [String: FieldValue]) {
+    set(reference, fields, if: .exists(false))
+  }
+
+  /// Creates a document with these fields. The commit fails if the document exists.
+  public mutating func create(_ reference: DocumentReference, _ fields: [String: (any FieldValueConvertible)?]) {
+    set(reference, fields, if: .exists(false))
   }
 
   /// Changes some fields of a document. Without `precondition`, the commit fails if the document does not exist.
   public mutating func update(
-    _ fields: [FieldPath: FieldValue], at reference: DocumentReference, if precondition: Precondition? = nil
+    _ reference: DocumentReference, _ fields: [FieldPath: FieldValue], if precondition: Precondition? = nil
   ) {
-    var values: [JSON.Member] = []
-    var mask: [FieldPath] = []
-    var transforms: [(FieldPath, FieldValue)] = []
-    let sorted = fields.map { (path: $0.key, text: $0.key.description, change: $0.value) }
-      .sorted { $0.text.utf8.lexicographicallyPrecedes($1.text.utf8) }
-    for (path, _, change) in sorted {
-      switch change {
-      case .value(let value):
-        values.put(value, at: path.segments[...])
-        mask.append(path)
-      case .delete: mask.append(path)
-      default: transforms.append((path, change))
-      }
-    }
-    add(reference, .object(values), mask: mask, transforms: transforms, precondition ?? .exists(true))
+    add(reference, FieldChanges(fields, mergesMaps: false), isPartial: true, precondition ?? .exists(true))
+  }
+
+  /// Changes some fields of a document. Without `precondition`, the commit fails if the document does not exist.
+  public mutating func update(
+    _ reference: DocumentReference, _ fields: [FieldPath: (any FieldValueConvertible)?],
+    if precondition: Precondition? = nil
+  ) {
+    update(reference, fields.changes, if: precondition)
   }
 
   /// Deletes a document.
@@ -115,6 +136,14 @@ public struct WriteBatch: Sendable {
   }
 
   private mutating func add(
+    _ reference: DocumentReference, _ changes: FieldChanges, isPartial: Bool, _ precondition: Precondition?
+  ) {
+    add(
+      reference, .object(changes.values), mask: isPartial ? changes.mask : nil, transforms: changes.transforms,
+      precondition)
+  }
+
+  private mutating func add(
     _ reference: DocumentReference, _ fields: JSON, mask: [FieldPath]?,
     transforms: [(path: FieldPath, value: FieldValue)], _ precondition: Precondition?
   ) {
@@ -130,6 +159,39 @@ public struct WriteBatch: Sendable {
         "updateTransforms": transforms.isEmpty ? nil : .array(transforms),
         "currentDocument": precondition?.json,
       ]))
+  }
+}
+
+extension Dictionary where Value == (any FieldValueConvertible)? {
+  /// The changes of the fields. `nil` sets a field to null.
+  fileprivate var changes: [Key: FieldValue] { mapValues { $0?.fieldValue ?? FieldValue(.set(.null)) } }
+}
+
+/// The parts of a write that changes fields.
+private struct FieldChanges {
+  /// The fields in the format of the API.
+  var values: [JSON.Member] = []
+  /// The fields to replace or, if they are not in `values`, to remove.
+  var mask: [FieldPath] = []
+  var transforms: [(path: FieldPath, value: FieldValue)] = []
+
+  /// - Parameter mergesMaps: whether the mask contains the leaves of a map rather than the map.
+  init(_ fields: [FieldPath: FieldValue], mergesMaps: Bool) {
+    let sorted = fields.map { (path: $0.key, text: $0.key.description, value: $0.value) }
+      .sorted { $0.text.utf8.lexicographicallyPrecedes($1.text.utf8) }
+    for (path, _, field) in sorted {
+      switch field.change {
+      case .set(let value):
+        values.put(value, at: path.segments[...])
+        if mergesMaps, case .map(let members) = value, !members.isEmpty {
+          mask += members.leaves(below: path.segments)
+        } else {
+          mask.append(path)
+        }
+      case .delete: mask.append(path)
+      default: transforms.append((path, field))
+      }
+    }
   }
 }
 

@@ -24,7 +24,7 @@ package final class TransportCounters: Sendable {
 /// The numbers of ``TransportCounters`` at one moment.
 package struct TransportCounts: Sendable {
   /// The number of request kinds, the values of `Exchange.kind`.
-  package static let kinds = 12
+  package static let kinds = 13
   /// The methods that are counted separately, in the order of ``requests(kind:method:statusClass:)``.
   package static let methods: [HTTPMethod] = [.get, .head, .post, .put, .patch, .delete, .options, .other]
 

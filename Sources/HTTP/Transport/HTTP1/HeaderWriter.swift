@@ -30,6 +30,18 @@ package struct HeaderWriter: ~Copyable {
     endValue(from: start)
   }
 
+  /// Adds a field whose name is not a constant. The name must be a token.
+  package mutating func add(name: String, value: String) {
+    bytes.append(contentsOf: name.utf8)
+    bytes.append(": ")
+    let start = bytes.count
+    bytes.append(contentsOf: value.utf8)
+    endValue(from: start)
+  }
+
+  /// Adds fields that were written before.
+  package mutating func add(_ block: HeaderBlock) { bytes.append(contentsOf: block.bytes) }
+
   private mutating func addName(_ name: StaticString) {
     bytes.append(name)
     bytes.append(": ")
@@ -40,6 +52,18 @@ package struct HeaderWriter: ~Copyable {
       bytes[index] = 0x20
     }
     bytes.append("\r\n")
+  }
+}
+
+/// Header fields that are written once and added to many responses.
+package struct HeaderBlock: Sendable {
+  let bytes: [UInt8]
+
+  /// Creates a block of the fields that `write` adds.
+  package init(_ write: (inout HeaderWriter) -> Void) {
+    var writer = HeaderWriter(bytes: [])
+    write(&writer)
+    bytes = writer.bytes
   }
 }
 

@@ -4,7 +4,7 @@ package struct Diagnostic: Sendable, Hashable {
   package enum Severity: String, Sendable {
     /// The ruleset does not compile.
     case error
-    /// The ruleset compiles. Firestore's engine gives the same warning.
+    /// The ruleset compiles. Firestore's engine gives the same warning, except about conditions that have expired.
     case warning
     /// The ruleset compiles but is probably a mistake.
     case lint
@@ -41,8 +41,10 @@ package struct Diagnostic: Sendable, Hashable {
   ///     firestore.rules:6:22: warning: Invalid function name: isOwnr; did you mean 'isOwner'?
   ///       |     allow create: if isOwnr(id);
   ///       |                      ^~~~~~
-  package func rendered(file: String) -> String {
-    var text = "\(file):\(line):\(column): \(severity.rawValue): \(message)"
+  ///
+  /// `mark` may add colors to the severity and to the caret.
+  package func rendered(file: String, mark: (Severity, String) -> String = { $1 }) -> String {
+    var text = "\(file):\(line):\(column): \(mark(severity, severity.rawValue + ":")) \(message)"
     if let suggestion {
       if text.hasSuffix(".") { text.removeLast() }
       text += "; \(suggestion)"
@@ -52,10 +54,8 @@ package struct Diagnostic: Sendable, Hashable {
     guard column <= shown.count + 1 else { return text }
     // Repeat tabs, so that the caret is below the place for any tab width.
     for scalar in shown.prefix(column - 1) { text.unicodeScalars.append(scalar == "\t" ? "\t" : " ") }
-    text += "^"
-    let marked = min(range.count, lineText.utf8.count) - 1
-    if marked > 0 { text += String(repeating: "~", count: max(0, min(marked, shown.count - column))) }
-    return text
+    let marked = max(0, min(range.count, lineText.utf8.count) - 1)
+    return text + mark(severity, "^" + String(repeating: "~", count: max(0, min(marked, shown.count - column))))
   }
 
   private static let shownColumnsMax = 160

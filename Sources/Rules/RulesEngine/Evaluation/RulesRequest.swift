@@ -32,6 +32,13 @@ package protocol TokenRevocationCheck: AnyObject, Sendable {
   /// A short reason why the token was revoked, or `nil` while it is valid. Cost: a few loads if nothing has changed
   /// that revokes tokens. Called on any thread.
   var revocationReason: String? { get }
+  /// The ID of the service key that the token belongs to, or `nil` if it belongs to none.
+  var keyID: String? { get }
+}
+
+extension TokenRevocationCheck {
+  /// By default `nil`: the token belongs to no service key.
+  package var keyID: String? { nil }
 }
 
 /// The caller's identity: the claims of a verified token as rules see them. Created once per token.

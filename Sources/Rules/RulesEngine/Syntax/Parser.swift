@@ -1,17 +1,26 @@
-/// A recursive-descent parser of rulesets. Its recursion depth is limited, and it stops at the first error.
+/// A recursive-descent parser of rulesets. Its recursion depth is limited. To compile a ruleset it stops at the first
+/// error; to list the errors of a text it continues, see ``errors(in:)``.
 struct Parser {
   /// The greatest nesting of match blocks during parsing. ``Checker/matchDepthMax`` is the documented limit.
   private static let matchDepthMax = 32
 
   let source: SourceText
-  private let tokens: [Token]
-  private var position = 0
+  let tokens: [Token]
+  var position = 0
+  /// The errors after which the parser continued, or `nil` if it stops at the first error.
+  var errors: [Diagnostic]?
   /// How many brackets and prefix operators enclose the current token.
   var nesting = 0
 
   /// A syntax error.
   struct Failure: Error {
     let diagnostic: Diagnostic
+    /// Whether the mistake may be a consequence of an earlier one, such as a brace too many or too few.
+    var isStructural = false
+    /// Whether the error is already in the list.
+    var isReported = false
+    /// Whether the parser cannot continue after it.
+    var isFinal = false
   }
 
   /// Returns the syntax tree of a text.
@@ -32,7 +41,7 @@ struct Parser {
     }
   }
 
-  private init(source: SourceText, tokens: [Token]) {
+  init(source: SourceText, tokens: [Token]) {
     self.source = source
     self.tokens = tokens
   }
@@ -92,61 +101,88 @@ struct Parser {
 
   // MARK: Declarations
 
-  private mutating func ruleset() throws(Failure) -> RulesetTree {
+  mutating func ruleset() throws(Failure) -> RulesetTree {
     var version = 1
     var versionRange: Range<Int>?
-    if isAt(word: "rules_version") {
-      let start = advance().range.lowerBound
-      try expect(.assign, "after rules_version")
-      guard current.kind == .string else { throw unexpected("expected '1' or '2' in quotes") }
-      let token = advance()
-      switch Literal.text(source.bytes[token.range]) {
-      case [UInt8(ascii: "1")]: version = 1
-      case [UInt8(ascii: "2")]: version = 2
-      default:
-        throw failure(
-          "Unknown rules version \(text(token)).", at: token.range, suggestion: "write rules_version = '2';")
-      }
-      versionRange = start..<token.range.upperBound
-      _ = take(.semicolon)
-    }
+    var start = position
+    do throws(Failure) {
+      (version, versionRange) = try rulesVersion()
+    } catch { try resume(after: error, from: start) }
     var functions: [FunctionTree] = []
     var services: [ServiceTree] = []
     while current.kind != .end {
-      if isAt(word: "service") {
-        services.append(try service())
-      } else if isAt(word: "function") {
-        functions.append(try function())
-      } else if isAt(word: "import") {
-        throw failure(
-          "Imports are not supported.", at: current.range, suggestion: "declare the functions in this file")
-      } else {
-        throw unexpected("expected 'service' or 'function'")
-      }
+      start = position
+      do throws(Failure) {
+        if isAt(word: "service") {
+          services.append(try service())
+        } else if isAt(word: "function") {
+          functions.append(try function())
+        } else if isAt(word: "import") {
+          throw failure(
+            "Imports are not supported.", at: current.range, suggestion: "declare the functions in this file")
+        } else {
+          throw stray("expected 'service' or 'function'")
+        }
+      } catch { if try resumeDeclaration(after: error, from: start) { _ = try serviceBody() } }
     }
-    guard !(functions.isEmpty && services.isEmpty) else { throw unexpected("expected 'service'") }
+    guard !(functions.isEmpty && services.isEmpty) || errors?.isEmpty == false else {
+      throw unexpected("expected 'service'")
+    }
     return RulesetTree(version: version, versionRange: versionRange, functions: functions, services: services)
   }
 
-  private mutating func service() throws(Failure) -> ServiceTree {
-    _ = advance()
-    let name = try serviceName()
-    try expect(.openBrace, "before the body of a service")
-    var functions: [FunctionTree] = []
-    var matches: [MatchTree] = []
-    while !take(.closeBrace) {
-      if isAt(word: "function") {
-        functions.append(try function())
-      } else if isAt(word: "match") {
-        matches.append(try match(depth: 0))
-      } else {
-        throw unexpected("expected 'match', 'function' or '}'")
-      }
+  private mutating func rulesVersion() throws(Failure) -> (Int, Range<Int>?) {
+    guard isAt(word: "rules_version") else { return (1, nil) }
+    let version: Int
+    let start = advance().range.lowerBound
+    try expect(.assign, "after rules_version")
+    guard current.kind == .string else { throw unexpected("expected '1' or '2' in quotes") }
+    let token = advance()
+    switch Literal.text(source.bytes[token.range]) {
+    case [UInt8(ascii: "1")]: version = 1
+    case [UInt8(ascii: "2")]: version = 2
+    default:
+      throw failure("Unknown rules version \(text(token)).", at: token.range, suggestion: "write rules_version = '2';")
     }
-    guard !(functions.isEmpty && matches.isEmpty) else {
+    _ = take(.semicolon)
+    return (version, start..<token.range.upperBound)
+  }
+
+  private mutating func service() throws(Failure) -> ServiceTree {
+    let start = position
+    _ = advance()
+    var name = Expression.Name(text: "", range: current.range)
+    do throws(Failure) {
+      name = try serviceName()
+      try expect(.openBrace, "before the body of a service")
+    } catch { try enterBody(after: error, from: start) }
+    let errorCount = errors?.count
+    let (functions, matches) = try serviceBody()
+    guard !(functions.isEmpty && matches.isEmpty) || errors?.count != errorCount else {
       throw failure("The service is empty.", at: name.range, suggestion: "add a match block")
     }
     return ServiceTree(name: name, functions: functions, matches: matches)
+  }
+
+  private mutating func serviceBody() throws(Failure) -> ([FunctionTree], [MatchTree]) {
+    var functions: [FunctionTree] = []
+    var matches: [MatchTree] = []
+    while try !isAtBlockEnd("expected 'match', 'function' or '}'") {
+      let start = position
+      do throws(Failure) {
+        if isAt(word: "function") {
+          functions.append(try function())
+        } else if isAt(word: "match") {
+          matches.append(try match(depth: 0))
+        } else if isAt(word: "allow"), errors?.isEmpty == false {
+          // After a brace too many, the statements of a match block are here.
+          _ = try allow()
+        } else {
+          throw stray("expected 'match', 'function' or '}'")
+        }
+      } catch { try resume(after: error, from: start) }
+    }
+    return (functions, matches)
   }
 
   /// Reads the name of a service: letters, digits, dots and hyphens without spaces, as Google's engine does.
@@ -171,12 +207,45 @@ struct Parser {
   }
 
   private mutating func match(depth: Int) throws(Failure) -> MatchTree {
+    let begin = position
     let start = advance().range.lowerBound
     guard depth < Self.matchDepthMax else {
-      throw failure(
+      var failure = failure(
         "Match blocks are nested deeper than \(Checker.matchDepthMax) levels.", at: start..<previousEnd,
         suggestion: "write longer paths in fewer blocks")
+      failure.isFinal = true
+      throw failure
     }
+    var segments: [MatchTree.Segment] = []
+    var range = current.range
+    do throws(Failure) {
+      (segments, range) = try matchPath()
+    } catch { try enterBody(after: error, from: begin) }
+    let errorCount = errors?.count
+    var functions: [FunctionTree] = []
+    var members: [MatchTree.Member] = []
+    while try !isAtBlockEnd("expected 'allow', 'match', 'function' or '}'") {
+      let begin = position
+      do throws(Failure) {
+        if isAt(word: "allow") {
+          members.append(.allow(try allow()))
+        } else if isAt(word: "match") {
+          members.append(.match(try match(depth: depth + 1)))
+        } else if isAt(word: "function") {
+          functions.append(try function())
+        } else {
+          throw stray("expected 'allow', 'match', 'function' or '}'")
+        }
+      } catch { try resume(after: error, from: begin) }
+    }
+    guard !(functions.isEmpty && members.isEmpty) || errors?.count != errorCount else {
+      throw failure("The match block is empty.", at: range, suggestion: "add an allow statement or a match block")
+    }
+    return MatchTree(segments: segments, range: range, functions: functions, members: members)
+  }
+
+  /// Reads the path of a match block and the brace after it.
+  private mutating func matchPath() throws(Failure) -> ([MatchTree.Segment], Range<Int>) {
     var segments: [MatchTree.Segment] = []
     let pathStart = current.range.lowerBound
     while true {
@@ -197,23 +266,7 @@ struct Parser {
       let isWithoutSlash = Self.isWord(current) || current.kind == .symbol(.slash)
       throw unexpected(isWithoutSlash ? "write each segment of a path as /name or /{capture}" : "expected '{'")
     }
-    var functions: [FunctionTree] = []
-    var members: [MatchTree.Member] = []
-    while !take(.closeBrace) {
-      if isAt(word: "allow") {
-        members.append(.allow(try allow()))
-      } else if isAt(word: "match") {
-        members.append(.match(try match(depth: depth + 1)))
-      } else if isAt(word: "function") {
-        functions.append(try function())
-      } else {
-        throw unexpected("expected 'allow', 'match', 'function' or '}'")
-      }
-    }
-    guard !(functions.isEmpty && members.isEmpty) else {
-      throw failure("The match block is empty.", at: range, suggestion: "add an allow statement or a match block")
-    }
-    return MatchTree(segments: segments, range: range, functions: functions, members: members)
+    return (segments, range)
   }
 
   /// Reads `{name}`, `{name=*}` or `{name=**}`.

@@ -45,7 +45,7 @@ final class FailureLog: Sendable {
     }
     guard let omitted else { return }
     let method = "\(request.method)".uppercased()
-    let path = String(decoding: request.path, as: UTF8.self)
+    let path = LoggedPath.text(request.path)
     var fields: [LogEvent.Field] = [
       ("method", .text(method)), ("path", .text(path)), ("status", .integer(request.status)),
     ]

@@ -39,7 +39,7 @@ extension LogEvent {
       .info, "request", "",
       [
         ("client", .text(record.client)), ("method", .text("\(record.method)".uppercased())),
-        ("path", .text(String(decoding: record.path, as: UTF8.self))), ("dialect", .text(kind.label)),
+        ("path", .text(LoggedPath.text(record.path))), ("dialect", .text(kind.label)),
         ("status", .integer(record.status)), ("milliseconds", .decimal(Double(record.microseconds) / 1000)),
       ])
   }

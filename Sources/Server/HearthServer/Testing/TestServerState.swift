@@ -65,8 +65,10 @@ final class TestServerState: Sendable {
         store: accountsStore, project: AccountsProject(settings.project), mode: .emulator, now: { time.clock.now() })
     } catch { throw .storage(error.description) }
     accounts.endStreams(of: service)
-    identity = try configuration.accounts.service(accounts)
-    storage = StorageService(store: fileStore, rules: fileRules, documents: service, project: settings.project)
+    identity = try configuration.accounts.service(accounts, publicURL: nil, fetch: nil)
+    storage = StorageService(
+      store: fileStore, rules: fileRules, documents: service, project: settings.project,
+      isCurrentKey: { accounts.serviceKeys.key($0) != nil })
     let gateway = HTTPGateway(
       service, accounts: accounts, identity: identity,
       files: storage,

@@ -68,7 +68,7 @@ package final class MailCommand: Sendable {
     // A socket pair is created close-on-exec, so processes started concurrently do not inherit it.
     var ends: [Int32] = [-1, -1]
     guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
-      return "could not get a socket for its input (errno \(errno))"
+      return "could not get a socket for its input: \(String(cString: strerror(errno)))"
     }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -81,7 +81,7 @@ package final class MailCommand: Sendable {
     close(ends[0])
     guard status == 0 else {
       close(ends[1])
-      return "could not be started (errno \(status))"
+      return "could not be started: \(String(cString: strerror(status)))"
     }
     var offset = 0
     while offset < text.count {
@@ -98,7 +98,7 @@ package final class MailCommand: Sendable {
     for _ in 0..<600 {
       let ended = waitpid(process, &status, WNOHANG)
       if ended == process { return status == 0 ? nil : "ended with status \(status >> 8)" }
-      if ended < 0, errno != EINTR { return "could not be waited for (errno \(errno))" }
+      if ended < 0, errno != EINTR { return "could not be waited for: \(String(cString: strerror(errno)))" }
       usleep(50_000)
     }
     kill(process, SIGKILL)

@@ -6,7 +6,7 @@ package struct JSONWebToken: Sendable {
   /// The longest accepted token, in bytes. Request headers have a similar limit.
   package static let bytesMax = 16 << 10
 
-  /// The signature algorithm: `RS256` or `none`.
+  /// The signature algorithm: `RS256`, `ES256` or `none`.
   package let algorithm: String
   /// The ID of the signing key, if the token names one.
   package let keyID: String?
@@ -64,12 +64,36 @@ package struct JSONWebToken: Sendable {
     guard isSigned else { throw .badSignature }
   }
 
+  /// Checks that the token is signed with ES256 by `key`.
+  /// - Throws: ``TokenError/unsigned`` or ``TokenError/algorithm`` if it is not signed with ES256;
+  ///   ``TokenError/badSignature`` if the signature does not match.
+  package func verify(with key: EllipticKey) throws(TokenError) {
+    guard !isUnsigned else { throw .unsigned }
+    guard algorithm.utf8.elementsEqual("ES256".utf8) else { throw .algorithm }
+    let isSigned = text.withUnsafeBytes { text in
+      key.verifies(signature, over: UnsafeRawBufferPointer(rebasing: text[..<signedCount]))
+    }
+    guard isSigned else { throw .badSignature }
+  }
+
   /// Returns a token signed by `key`.
   /// - Throws: ``TokenError/keyUnusable(_:)`` if `key` is a public key or libcrypto fails.
   package static func signed(_ claims: MapValue, by key: RSAKey, id: String) throws(TokenError) -> String {
-    let header = MapValue([("alg", .string("RS256")), ("kid", .string(id)), ("typ", .string("JWT"))])
+    try signed(claims, "RS256", id) { key.sign($0) }
+  }
+
+  /// Returns a token signed by `key` with ES256.
+  /// - Throws: ``TokenError/keyUnusable(_:)`` if `key` is a public key or libcrypto fails.
+  package static func signed(_ claims: MapValue, by key: EllipticKey, id: String) throws(TokenError) -> String {
+    try signed(claims, "ES256", id) { key.sign($0) }
+  }
+
+  private static func signed(
+    _ claims: MapValue, _ algorithm: String, _ id: String, _ sign: (UnsafeRawBufferPointer) -> [UInt8]?
+  ) throws(TokenError) -> String {
+    let header = MapValue([("alg", .string(algorithm)), ("kid", .string(id)), ("typ", .string("JWT"))])
     var text = unsignedText(header, claims)
-    guard let signature = text.withUnsafeBytes({ key.sign($0) }) else {
+    guard let signature = text.withUnsafeBytes({ sign($0) }) else {
       throw .keyUnusable("the key \(id) cannot sign")
     }
     text.append(UInt8(ascii: "."))

@@ -66,6 +66,16 @@ extension ServiceKeys {
     return .admin(expirySeconds: expiry)
   }
 
+  /// Returns the ID of the key of a verified token, or `nil` if the token belongs to no current key: it is that of a
+  /// local process or of a user.
+  package func keyID(ofVerified token: UnsafeRawBufferPointer) -> String? {
+    if Self.isAccessToken(token) {
+      let id = token.dropFirst(Self.accessTokenPrefix.utf8.count).prefix { $0 != UInt8(ascii: ".") }
+      return key(String(decoding: id, as: UTF8.self))?.id
+    }
+    return (try? JSONWebToken(token))?.keyID.flatMap { key($0)?.id }
+  }
+
   /// Verifies a JWT that a program signed with its key and sends as a bearer token in place of an access token.
   ///
   /// Custom tokens are signed with the same key and are given to users. So this JWT must name an API as its

@@ -186,7 +186,8 @@ package final class ServiceKeys: Sendable {
 
 /// Proof that a current service key signed a text. Only ``ServiceKeys/verify(_:over:by:)`` makes it.
 package struct ServiceKeySignature: Sendable {
-  private let keyID: String
+  /// The ID of the key.
+  package let keyID: String
   private let keys: ServiceKeys
 
   fileprivate init(keyID: String, keys: ServiceKeys) {

@@ -21,6 +21,9 @@ extension Caller {
     }
   }
 
+  /// The ID of the service key that makes the caller an administrator, or `nil` if none does.
+  package var keyID: String? { if case .administrator(let check) = self { check?.keyID } else { nil } }
+
   /// Checks that the token with which a stream was opened is still valid: that it has not been revoked, and if it is a
   /// user's, that it has not expired. The streams of administrators outlive their short tokens, but not their keys.
   /// - Throws: `UNAUTHENTICATED` if it is not valid.

@@ -166,7 +166,7 @@ package struct DatabaseAccess: Sendable {
       }
       while gets.next < gets.keys.count {
         let work = gets.states.reduce(spent) { $0 - $1.1.evaluator.requestWorkLeft }
-        guard work + (gets.next - first) * Evaluator.cheapWorkMax < Evaluator.sliceWorkMax else { break }
+        if Evaluator.isSliceSpent(work: work, documents: gets.next - first) { break }
         try requireGet(gets.keys[gets.next], gets, by: authorizer, &snapshot)
         gets.next += 1
       }
@@ -281,9 +281,8 @@ package struct DatabaseAccess: Sendable {
   private func authorization(_ snapshot: inout GuardedSnapshot) throws -> Authorization {
     guard case .restricted = access else { return Authorization(version: 0, time: 0) }
     let readTime = snapshot.readTime
-    return Authorization(
-      version: try readTime.version == nil ? readTime.timestamp.microseconds : snapshot.lastVersion(),
-      time: clock.now())
+    let version = try readTime.version == nil ? readTime.timestamp.microseconds : snapshot.lastVersion()
+    return Authorization(version: version, time: clock.now())
   }
 
   private func review(of response: Continuation) -> PastReview? {
@@ -475,9 +474,10 @@ struct GuardedSnapshot: ~Copyable {
   }
 
   /// Whether a slice that has read `count` documents should end, so that the event loop serves other requests.
-  func isSpent(after count: Int) -> Bool {
-    count * Evaluator.cheapWorkMax >= Evaluator.sliceWorkMax || evaluation?.isSpent == true
-  }
+  func isSpent(after count: Int) -> Bool { Evaluator.isSliceSpent(work: 0, documents: count) || isReviewSpent }
+
+  /// Whether a slice should end because of the rules that were evaluated again for its documents.
+  var isReviewSpent: Bool { evaluation?.isSpent == true }
 
   /// Returns the version of the last commit.
   mutating func lastVersion() throws -> Int64 { try reader.lastVersion() }

@@ -22,8 +22,7 @@ final class SliceEvaluation {
 
   /// Whether the rules have done the work of a slice.
   var isSpent: Bool {
-    let work = workAtStart - evaluation.evaluator.requestWorkLeft
-    return work + documents * Evaluator.cheapWorkMax >= Evaluator.sliceWorkMax
+    Evaluator.isSliceSpent(work: workAtStart - evaluation.evaluator.requestWorkLeft, documents: documents)
   }
 
   /// Requires that the rules allow the get of a document with its newest fields.

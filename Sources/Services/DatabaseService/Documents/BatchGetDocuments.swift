@@ -119,18 +119,12 @@ extension FirestoreService {
     _ request: BatchGetDocumentsRequest, in id: DatabaseID, as caller: Caller
   ) throws -> BatchGetAuthorization {
     let access = try access(to: id, as: caller, creates: request.newTransaction != nil)
-    var keys = request.keys.sorted()
-    var last: DocumentKey?
-    keys.removeAll { key in
-      defer { last = key }
-      return key == last
-    }
     return try access.opening(request.newTransaction) {
       try beginTransaction($0, in: id, as: caller)
     } _: { opened in
       try access.read(opened.map(ConsistencySelector.transaction) ?? request.consistency) { snapshot in
         let authorization = BatchGetAuthorization(
-          counters, access, try access.beginGets(keys, &snapshot), transaction: opened)
+          counters, access, try access.beginGets(request.keys, &snapshot), transaction: opened)
         try authorization.slice(&snapshot)
         return authorization
       }

@@ -187,7 +187,8 @@ struct CallerFiles: Sendable {
     record.declaredSize = draft.sizes?.lowerBound
     record.isAdmin = caller.isAdmin
     record.owner = owner
-    // The rules do not apply to the later parts of an administrator's upload, but a revocation of its key does.
+    record.keyID = caller.keyID
+    // The rules do not apply to the later parts of an administrator's upload, but a revocation of its token does.
     try store.beginUpload(record, initiator: remembersCaller || caller.isAdmin ? caller : nil)
     return record
   }

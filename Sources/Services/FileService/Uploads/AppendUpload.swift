@@ -39,11 +39,11 @@ extension StorageService {
   /// The result throws ``FilesError/wrongOffset(expected:given:)`` if the part begins elsewhere than the received bytes
   /// end; ``FilesError/uploadOver`` if the upload has ended, see ``repeatUpload(_:as:)``; ``FilesError/denied(_:)`` if
   /// the rules deny the upload, the account that began it was disabled, deleted or signed out meanwhile, or the key of
-  /// the program that began it was revoked. A restart of the server forgets who began it.
+  /// the program that began it was revoked. A restart of the server forgets the account that began it, but not the key.
   /// - Throws: ``FilesError`` if the store cannot be opened.
   package func appendUpload(_ part: UploadPart, as caller: Caller) throws(FilesError) -> Upload {
     let (files, initiator) = try files(as: caller).asInitiator(ofUpload: part.id)
-    return Upload(PartReception(files: files, initiator: initiator, part: part))
+    return Upload(PartReception(files: files, initiator: initiator, isCurrentKey: isCurrentKey, part: part))
   }
 
   /// Returns the object that a finished upload became, for a client that repeats its last part.
@@ -60,10 +60,11 @@ private struct PartReception: UploadSteps {
   let files: CallerFiles
   /// The caller that began the upload, if it continues as that caller.
   let initiator: Caller?
+  let isCurrentKey: @Sendable (_ id: String) -> Bool
   let part: UploadPart
 
   func open() throws(FilesError) -> UploadFile {
-    try requireNotRevoked()
+    try requireNotRevoked(files.upload(part.id))
     let upload = try files.openUpload(part.id)
     let size = upload.incoming.size
     if let start = part.start, start != size {
@@ -106,7 +107,7 @@ private struct PartReception: UploadSteps {
     let declared: DeclaredChecksums
     do throws(FilesError) {
       // The user's account may have changed during the upload.
-      try requireNotRevoked()
+      try requireNotRevoked(upload.record)
       declared = try part.declared.merged(with: upload.record.declared)
     } catch {
       try files.cancelUpload(upload)
@@ -116,9 +117,12 @@ private struct PartReception: UploadSteps {
   }
 
   /// Throws ``FilesError/denied(_:)`` if the account that began the upload, perhaps days ago, was disabled, deleted or
-  /// signed out meanwhile, or its key was revoked. The age of its token does not matter, because the later requests carry no credentials.
-  private func requireNotRevoked() throws(FilesError) {
-    guard let reason = initiator?.revocationReason else { return }
+  /// signed out meanwhile, or the key of the program that began it was revoked. The age of the token does not matter,
+  /// because the later requests carry no credentials.
+  private func requireNotRevoked(_ upload: UploadRecord) throws(FilesError) {
+    var reason = initiator?.revocationReason
+    if reason == nil, let id = upload.keyID, !isCurrentKey(id) { reason = "its key was revoked" }
+    guard let reason else { return }
     throw .denied("The user who started the upload may not continue it: \(reason).")
   }
 }

@@ -37,6 +37,9 @@ package struct UploadRecord: Equatable, Sendable {
   package var isAdmin = false
   /// The owner to whose quota the upload belongs, or `nil` for an administrator's upload, which has no quota.
   package var owner: UploadOwner?
+  /// The ID of the service key of the administrator who began the upload; `nil` if no key was used, or an older version
+  /// of the server began the upload.
+  package var keyID: String?
 
   /// Creates an upload with a new ID.
   package init(name: ObjectName, attributes: ObjectAttributes) {
@@ -74,6 +77,7 @@ package struct UploadRecord: Equatable, Sendable {
     static let metagenerationMatch: UInt8 = 14
     static let metagenerationNotMatch: UInt8 = 15
     static let owner: UInt8 = 16
+    static let keyID: UInt8 = 17
   }
 
   var encoded: [UInt8] {
@@ -99,6 +103,7 @@ package struct UploadRecord: Equatable, Sendable {
     if let number = conditions.metagenerationMatch { record.put(Field.metagenerationMatch, number) }
     if let number = conditions.metagenerationNotMatch { record.put(Field.metagenerationNotMatch, number) }
     if let owner { record.put(Field.owner, owner.bytes) }
+    if let keyID { record.put(Field.keyID, keyID) }
     return record.bytes
   }
 
@@ -128,6 +133,7 @@ package struct UploadRecord: Equatable, Sendable {
       case Field.metagenerationMatch: conditions.metagenerationMatch = value.fieldNumber
       case Field.metagenerationNotMatch: conditions.metagenerationNotMatch = value.fieldNumber
       case Field.owner: owner = UploadOwner(bytes: Array(value))
+      case Field.keyID: keyID = value.fieldText
       default: break
       }
     }

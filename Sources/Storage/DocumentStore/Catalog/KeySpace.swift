@@ -119,7 +119,13 @@ package struct StorageKey: Sendable {
   package mutating func append(version: Int64) { OrderedCode.append(version: version, to: &bytes) }
 
   /// Appends an ID that ends the key.
-  package mutating func append<ID: Collection<UInt8>>(lastID id: ID) { OrderedCode.append(lastID: id, to: &bytes) }
+  package mutating func append<ID: Collection<UInt8>>(lastID id: ID) {
+    // The compiler specializes this closure, but not a generic function of another module.
+    let isAppended: Void? = id.withContiguousStorageIfAvailable {
+      OrderedCode.append(lastID: UnsafeRawBufferPointer($0), to: &bytes)
+    }
+    if isAppended == nil { OrderedCode.append(lastID: id, to: &bytes) }
+  }
 
   /// Appends an ID or a path segment that other parts follow.
   package mutating func append<ID: Collection<UInt8>>(segment id: ID) { OrderedCode.append(segment: id, to: &bytes) }

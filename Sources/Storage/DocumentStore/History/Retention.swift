@@ -19,32 +19,78 @@ package struct Retention: Sendable {
   }
 }
 
+/// The newest versions that a database had at past times of its clock, while its clock is behind its versions.
+///
+/// Versions are times, unless the clock of the machine was wrong: after it was ahead, new versions follow those of the
+/// wrong time closely, and say nothing about the age of a commit. These marks do. They are lost when the database is
+/// closed; then history is kept for longer, but not more than ``Retention/changeLogEntriesMax`` changes.
+struct VersionAges {
+  private var marks: [(time: Int64, version: Int64)] = []
+  /// The marks in the time that the history covers. Each is one such part of that time newer than the previous one.
+  private static let marksMax = 16
+
+  /// Notes the newest version at a time of the clock. Call it regularly.
+  mutating func note(_ version: Int64, at now: Int64, _ retention: Retention) {
+    guard version > now else { return marks.removeAll() }
+    marks.removeAll { $0.time > now }
+    let historyMicroseconds = Int64(retention.historySeconds) * 1_000_000
+    if let last = marks.last, now - last.time < historyMicroseconds / Int64(Self.marksMax) { return }
+    marks.append((now, version))
+    // Keep one mark from before the history that is due, and those after it.
+    let cutoff = now - historyMicroseconds - Trimmer.delayMicroseconds
+    while marks.count > 1, marks[1].time <= cutoff { marks.removeFirst() }
+  }
+
+  /// Returns a version that the database had at a time, or `nil` if none is known.
+  func version(at time: Int64) -> Int64? { marks.last { $0.time <= time }?.version }
+}
+
 /// Removes expired history and log entries, a limited number at a time.
 struct Trimmer {
   let retention: Retention
+  let ages: VersionAges
   /// The entries removed in one write transaction, limited so that commits do not wait long.
   static let batchEntriesMax = 2000
+  /// The time for which expired entries wait, so that a steady load is trimmed in batches.
+  static let delayMicroseconds: Int64 = 60_000_000
 
   /// Removes up to one batch. Returns whether more entries are due.
   func trim(_ transaction: any KeyValueTransaction, now: Int64) throws(StorageError) -> Bool {
-    let moreHistory = try trimHistory(transaction, cutoff: historyCutoff(now))
+    var reader = SnapshotReader(transaction)
+    let trimsByCount = try isLogFull(&reader, slack: 0) ? isHistoryUnbounded(&reader, now: now) : false
+    let moreHistory = try trimHistory(transaction, cutoff: trimsByCount ? .max : historyCutoff(now))
     let moreLog = try trimChangeLog(transaction, cutoff: changeLogCutoff(now))
     return moreHistory || moreLog
   }
 
   /// Returns whether ``trim(_:now:)`` would remove anything. Cost: two seeks.
   func isDue(_ reader: inout SnapshotReader, now: Int64) throws(StorageError) -> Bool {
-    // Wait one extra minute, so that a steady load is trimmed in batches.
-    let now = now - 60_000_000
+    if try isLogFull(&reader, slack: Self.batchEntriesMax), try isHistoryUnbounded(&reader, now: now) { return true }
+    let now = now - Self.delayMicroseconds
     let historyFrom = Int64(bitPattern: try reader.meta(.historyFrom))
     if let next = try nextVersion(reader.snapshot, after: historyFrom), next <= historyCutoff(now) { return true }
     let logFrom = Int64(bitPattern: try reader.meta(.changeLogFrom))
     guard let next = try nextVersion(reader.snapshot, after: logFrom), next <= historyFrom else { return false }
-    let count = try reader.meta(.changeLogCount)
-    return next <= changeLogCutoff(now) || count > UInt64(retention.changeLogEntriesMax + Self.batchEntriesMax)
+    return try next <= changeLogCutoff(now) ? true : isLogFull(&reader, slack: Self.batchEntriesMax)
   }
 
-  private func historyCutoff(_ now: Int64) -> Int64 { now - Int64(retention.historySeconds) * 1_000_000 }
+  /// Whether the log has more entries than it may have, and `slack` more.
+  private func isLogFull(_ reader: inout SnapshotReader, slack: Int) throws(StorageError) -> Bool {
+    try reader.meta(.changeLogCount) > UInt64(retention.changeLogEntriesMax + slack)
+  }
+
+  /// Whether the clock is behind the versions, so that time may not limit the history, and the log has only the entries
+  /// that the history needs. If the log is full, the history is then trimmed by the number of entries.
+  private func isHistoryUnbounded(_ reader: inout SnapshotReader, now: Int64) throws(StorageError) -> Bool {
+    guard try reader.lastVersion() > now else { return false }
+    let logFrom = Int64(bitPattern: try reader.meta(.changeLogFrom))
+    return logFrom >= Int64(bitPattern: try reader.meta(.historyFrom))
+  }
+
+  private func historyCutoff(_ now: Int64) -> Int64 {
+    let cutoff = now - Int64(retention.historySeconds) * 1_000_000
+    return max(cutoff, ages.version(at: cutoff) ?? cutoff)
+  }
 
   private func changeLogCutoff(_ now: Int64) -> Int64 { now - Int64(retention.changeLogSeconds) * 1_000_000 }
 

@@ -12,6 +12,7 @@ struct Benchmark: Sendable {
   static let all: [Benchmark] = [
     pointRead, grpcPointRead, durableCommit, importTree, startAndMemory, store, declaredIndexes, queries, queryPeers,
     vectorSearch, rules, changeFeed, listeners, tokens, signInBurst, fork, fileDownload, fileUpload, smallFiles,
+    hostedFiles,
   ]
 }
 

@@ -13,6 +13,8 @@ import WireFormat
 /// - The column `__path__` has the paths of documents. Otherwise ``ReadOptions/collection`` names the collection, and
 ///   ``RecordID`` has the rules for the column with the IDs.
 /// - Each row must have as many cells as the header.
+/// - A comma separates cells, or a tab in files that end with `.tsv`. If the header has no comma, but semicolons or tabs,
+///   these separate cells.
 ///
 /// Memory: the read buffer, one row, one document, and hashes of the IDs (``KeyTable``).
 package struct CSVReader: ~Copyable {
@@ -36,15 +38,18 @@ package struct CSVReader: ~Copyable {
 
   /// Creates a reader at the start of a file. References without a database refer to `database`. `types` are the types
   /// of the columns that ``inferTypes(_:options:)`` returned, or `nil`.
+  /// - Throws: ``FixtureTreeError`` if the source cannot be read, or its header leaves the delimiter open.
   package init(
     _ source: ByteSource, database: DatabaseID, options: ReadOptions, types: [CSVType]? = nil,
     bufferBytes: Int = JSONTokenizer.bufferBytesDefault
-  ) {
+  ) throws(FixtureTreeError) {
+    let (delimiter, isFound) = try Self.delimiter(of: source, options)
     name = source.name
     self.types = types
-    rows = CSVTokenizer(source, delimiter: Self.delimiter(of: source, options), bufferBytes: bufferBytes)
+    rows = CSVTokenizer(source, delimiter: delimiter, bufferBytes: bufferBytes)
     builder = DocumentBuilder(
       ByteSource([], name: source.name), database: database, .oneValue, bufferBytes: 1, options: options)
+    if isFound { builder.tally.foundDelimiter = delimiter }
   }
 
   /// The current size of all buffers, in bytes.
@@ -52,9 +57,37 @@ package struct CSVReader: ~Copyable {
   /// The facts about the part of the file that was read.
   package var tally: ReadTally { builder.tally }
 
-  private static func delimiter(of source: ByteSource, _ options: ReadOptions) -> UInt8 {
-    options.delimiter
-      ?? (FixtureReader.isName(source.name, endingWith: ".tsv") ? UInt8(ascii: "\t") : UInt8(ascii: ","))
+  /// Returns the delimiter, and whether the header showed it.
+  private static func delimiter(
+    of source: ByteSource, _ options: ReadOptions
+  ) throws(FixtureTreeError) -> (UInt8, isFound: Bool) {
+    if let delimiter = options.delimiter { return (delimiter, false) }
+    let (comma, semicolon, tab) = (UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "\t"))
+    if FixtureReader.isName(source.name, endingWith: ".tsv") { return (tab, false) }
+    let found = delimiters(inHeader: try source.peek(FixtureReader.peekedBytesMax))
+    if found.contains(comma) || found.isEmpty { return (comma, false) }
+    guard found.count == 1 else {
+      throw FixtureTreeError(
+        file: source.name, line: 1, column: 1,
+        message: "the header has no comma, but semicolons and tabs; name the character between cells with --delimiter")
+    }
+    return (found.contains(tab) ? tab : semicolon, true)
+  }
+
+  /// Returns the commas, semicolons and tabs outside of quotes in the first line that is not empty.
+  private static func delimiters(inHeader head: [UInt8]) -> Set<UInt8> {
+    var found = Set<UInt8>()
+    var isQuoted = false
+    for byte in head.drop(while: { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }) {
+      switch byte {
+      case UInt8(ascii: "\""): isQuoted.toggle()
+      case UInt8(ascii: "\n") where !isQuoted, UInt8(ascii: "\r") where !isQuoted: return found
+      case UInt8(ascii: ",") where !isQuoted, UInt8(ascii: ";") where !isQuoted, UInt8(ascii: "\t") where !isQuoted:
+        found.insert(byte)
+      default: break
+      }
+    }
+    return found
   }
 
   /// Returns the next document, or `nil` at the end.
@@ -206,7 +239,7 @@ package struct CSVReader: ~Copyable {
   /// timestamp, or else string. The types of headers are not considered.
   /// - Throws: ``FixtureTreeError`` if the file is not CSV.
   package static func inferTypes(_ source: ByteSource, options: ReadOptions) throws(FixtureTreeError) -> [CSVType] {
-    var rows = CSVTokenizer(source, delimiter: delimiter(of: source, options))
+    var rows = CSVTokenizer(source, delimiter: try delimiter(of: source, options).0)
     guard try rows.nextRow() else { return [] }
     // For each column, whether every cell so far is a value of each type.
     var fits = [[Bool]](repeating: CSVType.inferred.map { _ in true }, count: rows.cells.count)
@@ -278,9 +311,7 @@ extension DocumentBuilder {
   }
 
   private mutating func cellTimestamp(_ text: UnsafeRawBufferPointer) throws(FixtureTreeError) {
-    if let moment = Timestamp(rfc3339: text) { return encoder.timestamp(moment) }
-    let midnight = Array(text) + Array("T00:00:00Z".utf8)
-    guard let moment = midnight.withUnsafeBytes({ Timestamp(rfc3339: $0) }) else {
+    guard let moment = CSVType.timestamp(text) else {
       throw misfit(text, "a time such as 2025-03-27T14:30:00Z or 2025-03-27", "timestamp")
     }
     encoder.timestamp(moment)

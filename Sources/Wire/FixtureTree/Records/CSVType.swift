@@ -44,7 +44,7 @@ package enum CSVType: String, CaseIterable, Sendable {
         isInteger ? JSONNumber.integer(text) != nil : JSONNumber.double(text) != nil
       } ?? false
     case .boolean: Self.boolean(text) != nil
-    case .timestamp: Timestamp(rfc3339: text) != nil
+    case .timestamp: Self.timestamp(text) != nil
     case .string: true
     default: false
     }
@@ -52,6 +52,12 @@ package enum CSVType: String, CaseIterable, Sendable {
 
   /// The types that are inferred, the narrowest first.
   static let inferred: [CSVType] = [.integer, .number, .boolean, .timestamp, .string]
+
+  /// Returns the moment of a time in RFC 3339, or the first moment in UTC of a date, or `nil`.
+  static func timestamp(_ text: UnsafeRawBufferPointer) -> Timestamp? {
+    if let moment = Timestamp(rfc3339: text) { return moment }
+    return (Array(text) + Array("T00:00:00Z".utf8)).withUnsafeBytes { Timestamp(rfc3339: $0) }
+  }
 
   /// Returns the value of `true` or `false` in any case, or `nil`.
   static func boolean(_ text: UnsafeRawBufferPointer) -> Bool? {

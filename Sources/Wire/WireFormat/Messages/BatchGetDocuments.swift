@@ -3,8 +3,8 @@ package import DocumentModel
 /// The request of BatchGetDocuments.
 package struct BatchGetDocumentsRequest: DecodableMessage, Equatable, Sendable {
   package static let typeName: StaticString = "google.firestore.v1.BatchGetDocumentsRequest"
-  /// The documents to read. Duplicates are ignored.
-  package var keys: [DocumentKey]
+  /// The documents to read, in name order and without duplicates.
+  package private(set) var keys: [DocumentKey]
   /// The fields to return, or `nil` for all.
   package var mask: FieldMask?
   /// The state to read.
@@ -13,7 +13,10 @@ package struct BatchGetDocumentsRequest: DecodableMessage, Equatable, Sendable {
   package var newTransaction: TransactionMode?
 
   /// Requests the current state of documents.
-  package init(_ keys: [DocumentKey] = []) { self.keys = keys }
+  package init(_ keys: [DocumentKey] = []) {
+    self.keys = keys
+    sortKeys()
+  }
 
   package mutating func decode(_ field: inout some MessageField) throws(WireError) {
     if field.matches(2, "documents") {
@@ -25,6 +28,21 @@ package struct BatchGetDocumentsRequest: DecodableMessage, Equatable, Sendable {
     {
       field.ignore("database")
       field.ignore("request_options")
+    }
+  }
+
+  package func decoded() throws(WireError) -> BatchGetDocumentsRequest {
+    var request = self
+    request.sortKeys()
+    return request
+  }
+
+  private mutating func sortKeys() {
+    keys.sort()
+    var last: DocumentKey?
+    keys.removeAll { key in
+      defer { last = key }
+      return key == last
     }
   }
 }

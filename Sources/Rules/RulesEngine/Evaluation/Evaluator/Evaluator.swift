@@ -20,6 +20,10 @@ package final class Evaluator {
   /// The work, in the same steps, after which a request for several documents lets its event loop serve others, between
   /// two documents. Every document counts at least ``cheapWorkMax``. Source: Hearth's own limit.
   package static let sliceWorkMax = 4_000_000
+  /// Whether a slice should end that has evaluated this many documents with this work.
+  package static func isSliceSpent(work: Int, documents: Int) -> Bool {
+    work + documents * cheapWorkMax >= sliceWorkMax
+  }
   /// The compiled patterns that conditions computed last, which the server keeps for later decisions. Each takes at
   /// most 1 MiB. Beyond this, a pattern is compiled again when it is used. Source: Hearth's own limit, which bounds
   /// memory.

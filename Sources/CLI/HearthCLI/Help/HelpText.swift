@@ -14,7 +14,8 @@ enum HelpText {
     for command in shown { text += "  \(padded(command.name, to: width))\(command.summary)\n" }
     text += """
 
-      `hearth help VERB` describes a verb with its options and examples. `hearth --version` prints the version.
+      `hearth help VERB` describes a verb with its options and examples. `hearth version` prints the version.
+      Every verb takes --color \(ColorChoice.placeholder): \(ColorChoice.help).
 
       Start with:  hearth serve --emulator
                    hearth set users/ann '{"name": "Ann"}'
@@ -27,6 +28,7 @@ enum HelpText {
   /// Returns the help of one verb, with its options and examples.
   static func text(of command: Command) -> String {
     var text = "\(command.summary)\n\nUsage: \(usage(of: command))\n"
+    if !command.aliases.isEmpty { text += "\(aliases(of: command))\n" }
     if !command.details.isEmpty { text += "\n\(command.details)\n" }
     if !command.options.isEmpty {
       text += "\nOptions:\n"
@@ -47,6 +49,11 @@ enum HelpText {
     return text
   }
 
+  /// Returns the line of the other names of a verb.
+  static func aliases(of command: Command) -> String {
+    "Also: \(command.aliases.map { "hearth \($0)" }.joined(separator: ", "))"
+  }
+
   /// Returns the usage line of a verb, such as `hearth get [PATH] [OPTIONS]`.
   static func usage(of command: Command) -> String {
     var words = [command.operands, command.options.isEmpty ? "" : "[OPTIONS]"]
@@ -55,9 +62,14 @@ enum HelpText {
     return (["hearth \(command.name)"] + words.filter { !$0.isEmpty }).joined(separator: " ")
   }
 
-  /// Runs `hearth help [VERB]`, or `hearth help --markdown [configuration]`, which prints a page of docs/reference.
-  /// - Throws: ``CommandFailure`` if no verb has that name.
+  /// Runs `hearth help [VERB]`, `hearth help --markdown [configuration]`, which prints a page of docs/reference, or
+  /// `hearth help --man DIR`, which writes the manual pages.
+  /// - Throws: ``CommandFailure`` if no verb has that name, or a page cannot be written.
   static func run(_ words: [String]) throws -> Int32 {
+    if words.count == 2, words[0] == "--man" {
+      for page in HelpManual.pages { try TextFile.write(page.text, to: "\(words[1])/\(page.name)") }
+      return 0
+    }
     if words == ["--markdown"] || words == ["--markdown", "configuration"] {
       Terminal.output.write(words.count == 1 ? HelpMarkdown.commandLinePage : HelpMarkdown.configurationPage)
       return 0

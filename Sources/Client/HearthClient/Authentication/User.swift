@@ -8,6 +8,8 @@ public struct User: Sendable, Hashable {
   public let email: String?
   /// Whether the user is anonymous (a guest), and so cannot sign in again after signing out.
   public let isAnonymous: Bool
+  /// The IDs of the providers whose identities are linked, such as `google.com`, sorted.
+  public let identityProviders: [String]
   /// All claims of the ID token, including custom ones, as rules read them in `request.auth.token`.
   public let claims: [String: Value]
 }
@@ -32,15 +34,18 @@ public struct Session: Sendable, Hashable, Codable {
   public var user: User? {
     let parts = idToken.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 3 else { return nil }
-    var text = String(parts[1]).replacing("-", with: "+").replacing("_", with: "/")
+    var text = String(parts[1].map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 })
     text += String(repeating: "=", count: (4 - text.count % 4) % 4)
     guard let data = Data(base64Encoded: text), let json = try? JSON(parsing: data),
       case .map(let claims) = Value(claim: json), case .string(let uid)? = claims["sub"]
     else { return nil }
     var email: String?
     if case .string(let text)? = claims["email"] { email = text }
+    let firebase = json["firebase"]
+    let identities = firebase?["identities"]?.members.map(\.name) ?? []
     return User(
-      uid: uid, email: email, isAnonymous: json["firebase"]?["sign_in_provider"]?.text == "anonymous", claims: claims)
+      uid: uid, email: email, isAnonymous: firebase?["sign_in_provider"]?.text == "anonymous",
+      identityProviders: identities.filter { $0 != "email" && $0 != "phone" }.sorted(), claims: claims)
   }
 }
 

@@ -1,7 +1,7 @@
 import Foundation
-import Synchronization
 
-/// Sign-in for users: anonymously, with email and password, or with a custom token that a server of the app created.
+/// Sign-in for users: anonymously, with email and password, with a token of Google, Apple or another OpenID provider,
+/// or with a custom token that a server of the app created.
 ///
 ///     try await hearth.auth.signInAnonymously()
 ///     …
@@ -27,12 +27,17 @@ public final class Authentication: Sendable {
   /// An ID token is renewed if it expires within this time.
   private static let renewalSeconds = 300.0
   /// The reasons with which the server ends a session. Any other failure may come from a proxy.
-  private static let endReasons: Set = ["TOKEN_EXPIRED", "USER_DISABLED", "USER_NOT_FOUND", "INVALID_REFRESH_TOKEN"]
+  private static let endReasons: Set<HearthClientError.Reason> = [
+    .tokenExpired, .userDisabled, .userNotFound, .init(rawValue: "INVALID_REFRESH_TOKEN"),
+  ]
+
+  /// The page to which a provider would redirect a browser. The API requires one.
+  private static let requestURI = "http://localhost"
 
   private let transport: any HearthTransport
   private let apiKey: String
   private let now: @Sendable () -> Date
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   init(transport: any HearthTransport, apiKey: String, now: @escaping @Sendable () -> Date) {
     (self.transport, self.apiKey, self.now) = (transport, apiKey, now)
@@ -74,7 +79,7 @@ public final class Authentication: Sendable {
 
   /// Creates an account and signs in.
   /// - Throws: ``HearthClientError`` if the request fails. Its ``HearthClientError/reason`` is, for example,
-  ///   `EMAIL_EXISTS` or `WEAK_PASSWORD`.
+  ///   ``HearthClientError/Reason/emailExists`` or ``HearthClientError/Reason/weakPassword``.
   @discardableResult
   public func signUp(email: String, password: String) async throws -> User {
     try await signIn("signUp", ["email": .string(email), "password": .string(password)])
@@ -82,7 +87,7 @@ public final class Authentication: Sendable {
 
   /// Signs in with email and password.
   /// - Throws: ``HearthClientError`` if the request fails. Its ``HearthClientError/reason`` is, for example,
-  ///   `INVALID_LOGIN_CREDENTIALS`.
+  ///   ``HearthClientError/Reason/invalidLoginCredentials``.
   @discardableResult
   public func signIn(email: String, password: String) async throws -> User {
     try await signIn("signInWithPassword", ["email": .string(email), "password": .string(password)])
@@ -98,12 +103,52 @@ public final class Authentication: Sendable {
   /// Adds an email address and a password to the account of the signed-in user. An anonymous user becomes a
   /// permanent one and keeps the user ID.
   /// - Throws: ``HearthClientError`` if no user is signed in or the request fails. Its ``HearthClientError/reason``
-  ///   is, for example, `EMAIL_EXISTS`.
+  ///   is, for example, ``HearthClientError/Reason/emailExists``.
   @discardableResult
   public func link(email: String, password: String) async throws -> User {
     let token = try await requireToken()
     return try await signIn(
       "signUp", ["idToken": .string(token), "email": .string(email), "password": .string(password)])
+  }
+
+  /// Signs in with a token of Google, Apple or another OpenID provider. The first sign-in creates the account. If an
+  /// account has the email address that the provider verified, the user signs in to this account.
+  ///
+  ///     try await hearth.auth.signIn(with: .apple(idToken: idToken, nonce: nonce))
+  /// - Throws: ``HearthClientError`` if the request fails. Its ``HearthClientError/reason`` is, for example,
+  ///   ``HearthClientError/Reason/invalidIdentity`` or ``HearthClientError/Reason/needsConfirmation``.
+  @discardableResult
+  public func signIn(with credential: IdentityCredential) async throws -> User {
+    try await signIn(
+      "signInWithIdp", ["requestUri": .string(Self.requestURI), "postBody": .string(credential.postBody)])
+  }
+
+  /// Adds an identity of Google, Apple or another OpenID provider to the account of the signed-in user. An anonymous
+  /// user becomes a permanent one and keeps the user ID.
+  /// - Throws: ``HearthClientError`` if no user is signed in or the request fails. Its ``HearthClientError/reason``
+  ///   is, for example, ``HearthClientError/Reason/identityAlreadyLinked``.
+  @discardableResult
+  public func link(with credential: IdentityCredential) async throws -> User {
+    let token = try await requireToken()
+    return try await signIn(
+      "signInWithIdp",
+      [
+        "idToken": .string(token), "requestUri": .string(Self.requestURI), "postBody": .string(credential.postBody),
+      ])
+  }
+
+  /// Removes a way to sign in from the account of the signed-in user, and renews the ID token.
+  /// - Parameter providerID: a provider such as `google.com`, or `password`, which also removes the email address.
+  /// - Throws: ``HearthClientError`` if no user is signed in or the request fails. Its ``HearthClientError/reason``
+  ///   is, for example, ``HearthClientError/Reason/credentialTooOld``.
+  @discardableResult
+  public func unlink(_ providerID: String) async throws -> User {
+    let token = try await requireToken()
+    _ = try await post(
+      "/v1/accounts:update", ["idToken": .string(token), "deleteProvider": .array([.string(providerID)])])
+    _ = try await self.token(forcingRefresh: true)
+    guard let user = currentUser else { throw HearthClientError(.unauthenticated, "No user is signed in.") }
+    return user
   }
 
   /// Asks the server to mail a link with which the user can choose a new password.
@@ -121,6 +166,10 @@ public final class Authentication: Sendable {
 
   private func signIn(_ call: String, _ body: KeyValuePairs<String, JSON?>) async throws -> User {
     let response = try await post("/v1/accounts:\(call)", body, ["returnSecureToken": .boolean(true)])
+    if response["needConfirmation"]?.flag == true {
+      throw HearthClientError(
+        .alreadyExists, "\(HearthClientError.Reason.needsConfirmation) : Another account has this email address.")
+    }
     guard let session = session(response["idToken"], response["refreshToken"], response["expiresIn"]),
       let user = session.user
     else { throw HearthClientError.unreadable("the sign-in response contains no tokens") }

@@ -1,0 +1,51 @@
+import Glibc
+import HearthServer
+import Hosting
+
+/// The values of `--hosting`: `PATH`, `HOST=PATH`, and `FILE#TARGET` for an entry of a `firebase.json`.
+enum HostingOptions {
+  /// Returns the web apps that the options name.
+  ///
+  /// A folder that `firebase.json` in the working directory names as well gets the rules of that file, unless `--config`
+  /// replaces it.
+  /// - Throws: ``CommandFailure`` if a value names no path.
+  static func sites(_ arguments: Arguments) throws -> [HearthConfiguration.HostedSite] {
+    let texts = arguments.values("hosting")
+    guard !texts.isEmpty else { return [] }
+    let entries = arguments.has("config") ? [] : FirebaseFile.hostingEntries()
+    return try texts.map { text in
+      var site = site(text)
+      guard !site.path.isEmpty else {
+        throw arguments.refusal(of: "hosting", text, "must have the form PATH, HOST=PATH or FILE#TARGET")
+      }
+      if site.target == nil, let number = entries.firstIndex(where: { isSame($0.folder, site.path) }),
+        number == 0 || !entries[number].names.isEmpty
+      {
+        site.path = FirebaseFile.name
+        site.target = number == 0 ? nil : entries[number].names[0]
+      }
+      return site
+    }
+  }
+
+  /// Parses one value.
+  private static func site(_ text: String) -> HearthConfiguration.HostedSite {
+    var site = HearthConfiguration.HostedSite(text)
+    let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    if parts.count == 2, !parts[0].isEmpty, !parts[0].contains("/") {
+      site.host = String(parts[0])
+      site.path = String(parts[1])
+    }
+    if let mark = site.path.lastIndex(of: "#"), site.path[..<mark].hasSuffix(".json") {
+      site.target = String(site.path[site.path.index(after: mark)...])
+      site.path = String(site.path[..<mark])
+    }
+    return site
+  }
+
+  /// Whether two paths are spellings of the same one.
+  private static func isSame(_ a: String, _ b: String) -> Bool {
+    func parts(_ path: String) -> [Substring] { path.split(separator: "/").filter { $0 != "." } }
+    return a.hasPrefix("/") == b.hasPrefix("/") && parts(a) == parts(b)
+  }
+}

@@ -1,0 +1,110 @@
+import Glibc
+import Hosting
+
+/// The web apps of a configuration. They are read at the start, and again on request.
+final class HostingSetup: Sendable {
+  /// The sites, for the API that serves them, or `nil` if the configuration has none.
+  let sites: HostedSites?
+  /// The site of the web SDK's files, or `nil` if the configuration names no folder.
+  let sdk: HostedSites?
+  private let configuration: HearthConfiguration
+  private let cache = FileContentCache()
+
+  /// Reads the configuration of each site.
+  /// - Throws: ``HearthError/configuration(_:)`` if a folder does not exist, or two sites have the same host;
+  ///   ``HearthError/data(_:)`` if a file has no usable configuration.
+  init(_ configuration: HearthConfiguration) throws(HearthError) {
+    self.configuration = configuration
+    sites = configuration.hosting.isEmpty ? nil : HostedSites()
+    sdk = configuration.webSDK == nil ? nil : HostedSites()
+    sites?.replace(with: try read())
+    guard let folder = configuration.webSDK else { return }
+    try Self.requireFolder(folder, "--web-sdk \(folder)")
+    sdk?.replace(with: [(nil, Site(folder: folder, rules: .immutable, cache: cache))])
+  }
+
+  /// Reads the configuration again. If it is not usable, the previous one stays in force, and the error is logged.
+  func reload() {
+    guard let sites else { return }
+    do throws(HearthError) {
+      sites.replace(with: try read())
+      configuration.log(.info, "hosting.reloaded", "the configuration of the web apps was reloaded")
+    } catch {
+      configuration.log(
+        .error, "hosting.refused", "\(error.description); the current configuration of the web apps stays in use")
+    }
+  }
+
+  private func read() throws(HearthError) -> [(host: String?, site: Site)] {
+    var sites: [(host: String?, site: Site)] = []
+    for hosted in configuration.hosting {
+      let host = hosted.host?.lowercased()
+      guard !sites.contains(where: { $0.host == host }) else {
+        throw .configuration("--hosting: \(host ?? "the other hosts") must have only one app")
+      }
+      sites.append((host, try site(hosted)))
+    }
+    return sites
+  }
+
+  private func site(_ hosted: HearthConfiguration.HostedSite) throws(HearthError) -> Site {
+    var status = stat()
+    guard stat(hosted.path, &status) == 0 else {
+      throw .configuration(
+        "--hosting \(hosted.path): cannot be opened: \(String(cString: strerror(errno))); build the app first, or name "
+          + "the folder that contains its index.html")
+    }
+    if status.st_mode & S_IFMT == S_IFDIR {
+      return Site(folder: hosted.path, rules: SiteRules(), cache: cache)
+    }
+    let entry = try entry(hosted)
+    let base = hosted.path.lastIndex(of: "/").map { String(hosted.path[...$0]) } ?? ""
+    let folder = entry.folder.hasPrefix("/") ? entry.folder : base + entry.folder
+    try Self.requireFolder(folder, "\(hosted.path): hosting.public")
+    for problem in entry.problems {
+      configuration.log(
+        .warn, "hosting.rule", "\(hosted.path): \(problem.key) \(problem.text)",
+        [("file", .text(hosted.path)), ("key", .text(problem.key))])
+    }
+    return Site(folder: folder, rules: entry.rules, cache: cache)
+  }
+
+  /// Returns the entry of a `firebase.json`.
+  private func entry(_ hosted: HearthConfiguration.HostedSite) throws(HearthError) -> HostingEntry {
+    let entries: [HostingEntry]
+    do throws(HostingFile.Failure) { entries = try HostingFile.read(try Self.read(hosted.path)) } catch {
+      throw .data("\(hosted.path): \(error.text)")
+    }
+    guard let target = hosted.target else {
+      guard let entry = entries.first else { throw .data("\(hosted.path): has no \"hosting\"") }
+      return entry
+    }
+    guard let entry = entries.first(where: { $0.names.contains(target) }) else {
+      let names = entries.flatMap(\.names).joined(separator: ", ")
+      throw .data(
+        "\(hosted.path): \"hosting\" has no entry with the target or site \"\(target)\""
+          + (names.isEmpty ? "" : "; it has \(names)"))
+    }
+    return entry
+  }
+
+  private static func read(_ path: String) throws(HostingFile.Failure) -> [UInt8] {
+    guard let file = fopen(path, "re") else { throw HostingFile.Failure(text: String(cString: strerror(errno))) }
+    defer { fclose(file) }
+    var bytes = [UInt8](repeating: 0, count: HostingLimits.configurationBytesMax + 1)
+    let count = fread(&bytes, 1, bytes.count, file)
+    guard ferror(file) == 0 else { throw HostingFile.Failure(text: "cannot be read") }
+    guard count < bytes.count else {
+      throw HostingFile.Failure(text: "must not be longer than \(HostingLimits.configurationBytesMax) bytes")
+    }
+    return Array(bytes[..<count])
+  }
+
+  private static func requireFolder(_ path: String, _ place: String) throws(HearthError) {
+    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      throw .configuration("\(place): cannot open the folder \(path): \(String(cString: strerror(errno)))")
+    }
+    close(descriptor)
+  }
+}

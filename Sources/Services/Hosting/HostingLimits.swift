@@ -1,0 +1,33 @@
+/// The limits of hosting.
+package enum HostingLimits {
+  /// Bytes of a request's path after decoding. A longer one gets status 404.
+  package static let pathBytesMax = 2048
+  /// Rules in each list of a site's configuration. Further rules are not in force, and the server logs a warning.
+  package static let rulesMax = 10_000
+  /// Regular expressions in each list of a site's configuration. Each is tried for each new path, so further ones are not
+  /// in force, and the server logs a warning.
+  package static let expressionsMax = 500
+  /// Bytes that a compiled pattern may take. A larger pattern is not in force.
+  package static let patternBytesMax = 256 << 10
+  /// Nesting of groups in a glob.
+  package static let globDepthMax = 16
+  /// Capturing groups of a redirect's source.
+  package static let capturesMax = 63
+  /// Bytes of a configuration file.
+  package static let configurationBytesMax = 4 << 20
+  /// Bytes of file content and its compressed forms in memory, of all sites together.
+  package static let cachedBytesMax = 16 << 20
+  /// Bytes of a file that is kept in memory. Larger files are read from the disk for each request, and are compressed
+  /// only if a compressed file is beside them.
+  package static let cachedFileBytesMax = 1 << 20
+  /// Bytes of a file from which on it is compressed.
+  package static let compressedFileBytesMin = 1024
+  /// Paths whose response is known, of all sites together.
+  package static let pathsMax = 4096
+  /// Milliseconds for which a response is known. After that, the server looks for changes of the files.
+  package static let knownMillisecondsMax = 500
+  /// Languages of a request that are tried for a site with translated content.
+  package static let languagesMax = 8
+  /// Bytes of a body that is sent in one piece. Larger ones are sent in slices, as the client takes them.
+  package static let pieceBytesMax = 256 << 10
+}

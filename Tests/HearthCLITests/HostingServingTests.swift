@@ -1,0 +1,93 @@
+import Foundation
+import Testing
+import TestSupport
+
+@testable import HearthCLI
+
+/// `--hosting` and `hosting` of `firebase.json`, with the built program.
+@Suite(.needs(.hearth)) struct HostingServingTests {
+  /// A server that runs in a folder.
+  private final class Session {
+    let process: ServerProcess
+    let port: UInt16
+
+    init(in directory: TemporaryDirectory, _ options: String = "") throws {
+      let binary = try #require(HearthBinary.path)
+      process = try ServerProcess(
+        executable: "/bin/sh",
+        arguments: ["-c", "cd '\(directory.path)' && exec '\(binary)' serve --emulator --port 0 \(options)"])
+      let text = try process.waitForLine(prefix: "hearth: listening on http://127.0.0.1:", timeoutSeconds: 30)
+      port = try #require(UInt16(text))
+    }
+
+    deinit { process.stop() }
+
+    func get(_ path: String, _ headers: [(String, String)] = []) throws -> String {
+      try TestHTTPClient(port: port).send("GET", path, headers: headers).text
+    }
+  }
+
+  private func app(_ text: String = #"{"hosting": {"public": "dist"}}"#) throws -> TemporaryDirectory {
+    let directory = try TemporaryDirectory()
+    try FileManager.default.createDirectory(atPath: directory.file("dist"), withIntermediateDirectories: true)
+    _ = try directory.write("dist/index.html", "app")
+    _ = try directory.write("firebase.json", text)
+    return directory
+  }
+
+  @Test func firebaseJSONIsEnough() throws {
+    let session = try Session(in: try app())
+    #expect(try session.get("/") == "app")
+    #expect(session.process.output.contains("taken from firebase.json: --hosting firebase.json"))
+    #expect(!session.process.output.contains("does not have"))
+  }
+
+  @Test func folderGetsTheRulesOfFirebaseJSON() throws {
+    let rules = #"{"hosting": {"public": "./dist/", "rewrites": [{"source": "**", "destination": "/index.html"}]}}"#
+    #expect(try Session(in: try app(rules), "--hosting dist").get("/x") == "app")
+    let directory = try app(rules)
+    _ = try directory.write("own.json", "{}")
+    let session = try Session(in: directory, "--hosting dist --config own.json")
+    #expect(try session.get("/") == "app")
+    #expect(try session.get("/x") == "Not Found\n")
+  }
+
+  @Test func rulesThatAreNotValidAreNamed() throws {
+    let text = #"""
+      {"hosting": {"public": "dist", "redirects": [{"regex": "(", "destination": "/"}],
+       "rewrites": [{"source": "/api/**", "function": "api"}]}}
+      """#
+    let session = try Session(in: try app(text))
+    #expect(try session.get("/") == "app")
+    let output = session.process.output
+    #expect(output.contains("firebase.json: hosting.redirects[0].regex the regular expression is not valid"))
+    #expect(output.contains("hosting.rewrites[0] sends requests to \"function\""))
+  }
+
+  @Test func hearthJSONNamesAppsByHost() throws {
+    let directory = try app(#"{"hosting": [{"target": "a", "public": "x"}, {"target": "b", "public": "dist"}]}"#)
+    _ = try directory.write(
+      "hearth.json", #"{"hosting": {"b.example.com": "firebase.json#b", "c.example.com": "dist"}}"#)
+    let session = try Session(in: directory)
+    #expect(try session.get("/", [("Host", "b.example.com")]) == "app")
+    #expect(try session.get("/") == "Ok\n")
+  }
+
+  @Test(arguments: [
+    ("--hosting missing", "--hosting missing: cannot be opened: No such file or directory; build the app first"),
+    ("--hosting firebase.json#x", "has no entry with the target or site \"x\""),
+    ("--hosting a.example.com=", "must have the form PATH, HOST=PATH or FILE#TARGET"),
+    ("--hosting dist --hosting dist", "the other hosts must have only one app"),
+    ("--web-sdk missing", "cannot open the folder missing"),
+  ])
+  func unusableOptionsAreRefused(options: String, message: String) throws {
+    let directory = try app(#"{"hosting": {"public": "dist"}}"#)
+    let binary = try #require(HearthBinary.path)
+    let process = try ServerProcess(
+      executable: "/bin/sh",
+      arguments: ["-c", "cd '\(directory.path)' && '\(binary)' serve --emulator --port 0 \(options); echo ended"])
+    defer { process.stop() }
+    _ = try process.waitForLine(prefix: "ended", timeoutSeconds: 30)
+    #expect(process.output.contains(message), "\(process.output)")
+  }
+}
