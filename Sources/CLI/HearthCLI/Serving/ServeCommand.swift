@@ -66,7 +66,6 @@ extension Command {
       .value(
         "providers", "FILE",
         "open the sign-in pages of the providers in this JSON file; hearth.json can contain the object itself"),
-      .value("public-url", "URL", "the URL at which clients on other machines reach the server"),
       .repeated(
         "trust-issuer", "ISSUER",
         "accept tokens of ISSUER (or ISSUER,AUDIENCE); ISSUER=FILE reads its keys from a file"),
@@ -295,7 +294,6 @@ extension Command {
     configuration.port = try arguments.integer("port", in: 0...65535) ?? configuration.port
     configuration.tls = try tlsFiles(arguments)
     configuration.project = DatabaseChoice.project(arguments)
-    configuration.publicURL = try arguments.value("public-url").map(KeyURL.checked)
     if arguments.has("enterprise-database") {
       configuration.enterpriseDatabases = arguments.values("enterprise-database")
     }
