@@ -294,7 +294,6 @@ extension Command {
     configuration.port = try arguments.integer("port", in: 0...65535) ?? configuration.port
     configuration.tls = try tlsFiles(arguments)
     configuration.project = DatabaseChoice.project(arguments)
-    configuration.publicURL = try arguments.value("public-url").map(KeyURL.checked)
     if arguments.has("enterprise-database") {
       configuration.enterpriseDatabases = arguments.values("enterprise-database")
     }

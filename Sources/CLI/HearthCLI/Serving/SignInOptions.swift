@@ -10,7 +10,7 @@ enum SignInOptions {
       guard isURL(url) else {
         throw arguments.refusal(of: "public-url", url, "must be an http or https URL without a path")
       }
-      configuration.publicURL = url
+      configuration.publicURL = try KeyURL.checked(url)
     }
     guard let text = arguments.value("providers") else { return }
     // hearth.json contains the object itself.
