@@ -80,7 +80,7 @@ import Testing
       ("/blog/:post*", "https://blog.example.com/:post*", "/blog/a", "https://blog.example.com/a"),
       ("/users/:id/profile", "/users/:id/newProfile", "/users/7/profile", "/users/7/newProfile"),
       ("/:year/:month/:day", "/?date=:year-:month-:day", "/2024/05/06", "/?date=2024-05-06"),
-      ("/:lang?", "/hello/:lang", "/", nil),
+      ("/:lang?", "/hello/:lang", "/", "/hello/"),
       ("/a/:b+", "/c/:b", "/a", nil),
       ("/a/:b+", "/c/:b", "/a/x/y", "/c/x/y"),
       ("/:page.html", "/:page", "/about.html", "/about"),

@@ -7,7 +7,8 @@ import WireFormat
 /// Serves the scripts that Firebase Hosting serves below `/__/firebase/` (Firebase's documentation of Hosting, "Load
 /// Firebase SDKs from reserved URLs").
 ///
-/// - `init.js` configures the web SDK that the page has loaded, and points its Firestore, Auth and Storage at this server.
+/// - `init.js` configures the web SDK that the page has loaded, and points its Firestore, Auth and Storage at this
+///   server.
 /// - `init.json` is the configuration alone.
 /// - `VERSION/FILE` is a file of the web SDK: from a folder of the operator, or else from Google by a redirect.
 package final class FirebaseScripts: API {

@@ -5,8 +5,8 @@ package import Transport
 
 /// Serves web apps at all paths that no other API has.
 ///
-/// The routes of the APIs come first. The paths below ``reserved`` belong to them too, even if no route matches, so that
-/// a mistake in a URL of the API gets the API's response and not a page of the app.
+/// The routes of the APIs come first. The paths below ``reserved`` belong to them too, even if no route matches, so
+/// that a mistake in a URL of the API gets the API's response and not a page of the app.
 package final class HostingAPI: API {
   package let authenticator: Authenticator
   private let sites: SiteResponder

@@ -6,9 +6,9 @@ import Transport
 
 /// Responds to requests with the files of sites.
 ///
-/// A page that is known is sent from memory on the loop. Otherwise a worker looks for its file, so that a slow disk does
-/// not delay other requests. A page is known for ``HostingLimits/knownMillisecondsMax``; after that, the next request
-/// sees what has changed.
+/// A page that is known is sent from memory on the loop. Otherwise a worker looks for its file, so that a slow disk
+/// does not delay other requests. A page is known for ``HostingLimits/knownMillisecondsMax``; after that, the next
+/// request sees what has changed.
 final class SiteResponder: Sendable {
   private static let workers = BoundedWorkers(
     "hosting", threads: WorkerLimits.hostingThreadsMax, unfinishedMax: WorkerLimits.hostingUnfinishedMax)

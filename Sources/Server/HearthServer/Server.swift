@@ -246,8 +246,8 @@ public final class Server: Sendable {
     do { try http.reloadCertificate() } catch { throw Self.error(error) }
   }
 
-  /// Reloads the rules, the TLS certificate and its key, the keys of trusted issuers, and the rules of web apps. If a file is not valid,
-  /// its previous content stays in force, and the error is logged.
+  /// Reloads the rules, the TLS certificate and its key, the keys of trusted issuers, and the rules of web apps. If a
+  /// file is not valid, its previous content stays in force, and the error is logged.
   public func reload() {
     reloadRules()
     issuers.reload()

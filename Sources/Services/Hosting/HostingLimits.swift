@@ -4,8 +4,8 @@ package enum HostingLimits {
   package static let pathBytesMax = 2048
   /// Rules in each list of a site's configuration. Further rules are not in force, and the server logs a warning.
   package static let rulesMax = 10_000
-  /// Regular expressions in each list of a site's configuration. Each is tried for each new path, so further ones are not
-  /// in force, and the server logs a warning.
+  /// Regular expressions in each list of a site's configuration. Each is tried for each new path, so further ones are
+  /// not in force, and the server logs a warning.
   package static let expressionsMax = 500
   /// Bytes that a compiled pattern may take. A larger pattern is not in force.
   package static let patternBytesMax = 256 << 10

@@ -1,6 +1,7 @@
 import Basics
 
-/// The path of a request to a site, decoded. It starts with a slash, has no empty segments, and no segment is `.` or `..`.
+/// The path of a request to a site, decoded. It starts with a slash, has no empty segments, and no segment is `.` or
+/// `..`.
 package struct SitePath: Hashable, Sendable {
   /// The path as UTF-8.
   package let bytes: [UInt8]

@@ -93,6 +93,7 @@ enum HelpMarkdown {
       | `firestore.rules` | `--rules`; if `firestore` is an array, each member names its `database` |
       | `firestore.indexes` | `--indexes`, likewise |
       | `storage.rules` | `--storage-rules` |
+      | `hosting` | `--hosting`, if the folder of its first entry exists |
       | `emulators.firestore.host`, `emulators.firestore.port` | `--host` and `--port`, with `--emulator` only |
       | `emulators.auth.port` | `--auth-port`, with `--emulator` only |
       | `emulators.storage.port` | `--storage-port`, with `--emulator` only |

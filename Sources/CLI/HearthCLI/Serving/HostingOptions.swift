@@ -6,8 +6,8 @@ import Hosting
 enum HostingOptions {
   /// Returns the web apps that the options name.
   ///
-  /// A folder that `firebase.json` in the working directory names as well gets the rules of that file, unless `--config`
-  /// replaces it.
+  /// A folder that `firebase.json` in the working directory names as well gets the rules of that file, unless
+  /// `--config` replaces it.
   /// - Throws: ``CommandFailure`` if a value names no path.
   static func sites(_ arguments: Arguments) throws -> [HearthConfiguration.HostedSite] {
     let texts = arguments.values("hosting")

@@ -48,7 +48,7 @@ extension Command {
       .onCommandLineOnly,
       .repeated(
         "hosting", "PATH",
-        "serve the web app in this folder, or of this firebase.json; HOST=PATH for one host, FILE#TARGET for one entry"),
+        "serve the web app of this folder or firebase.json; HOST=PATH for one host, FILE#TARGET for one entry"),
       .value("web-sdk", "DIR", "serve /__/firebase/VERSION/ from DIR/VERSION (default: redirect to Google)"),
       .flag("require-indexes", "refuse queries that Firestore would refuse because an index is missing"),
       .flag("no-anonymous", "disable anonymous sign-in"),
@@ -92,9 +92,10 @@ extension Command {
       project of the data directory.
 
       SIGTERM and SIGINT stop the server: it finishes running requests first, for at most --stop-grace seconds. SIGHUP
-      makes it reload the rules, the certificate with its key, the trusted keys, and the rules of web apps. At a terminal, SIGHUP stops the
-      server if there is nothing to reload. The server also reloads rules when their file changes. If rules do not
-      compile at the start, the server exits with code 65. If they do not compile later, it keeps the previous rules.
+      makes it reload the rules, the certificate with its key, the trusted keys, and the rules of web apps. At a
+      terminal, SIGHUP stops the server if there is nothing to reload. The server also reloads rules when their file
+      changes. If rules do not compile at the start, the server exits with code 65. If they do not compile later, it
+      keeps the previous rules.
 
       hearth.json in the working directory can set the same options under the same names. The command line overrides
       it. Options that neither sets are read from firebase.json: rules, indexes and hosting, and with --emulator the

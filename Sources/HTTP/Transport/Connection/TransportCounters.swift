@@ -62,8 +62,8 @@ package struct TransportCounts: Sendable {
 /// The counters of one loop. Only the loop writes them. Any thread may read them.
 final class LoopCounters: Sendable {
   static let statusClasses = 6
-  static let requestCount = 576
-  static let durationCount = 192
+  static let requestCount = 624
+  static let durationCount = 208
 
   let accepted = Atomic(0)
   let turnedAway = Atomic(0)
@@ -71,9 +71,9 @@ final class LoopCounters: Sendable {
   let shed = Atomic(0)
   let receivedBytes = Atomic(0)
   let sentBytes = Atomic(0)
-  private let requests = InlineArray<576, Atomic<Int>> { _ in Atomic(0) }
-  private let durations = InlineArray<192, Atomic<Int>> { _ in Atomic(0) }
-  private let microseconds = InlineArray<12, Atomic<Int>> { _ in Atomic(0) }
+  private let requests = InlineArray<624, Atomic<Int>> { _ in Atomic(0) }
+  private let durations = InlineArray<208, Atomic<Int>> { _ in Atomic(0) }
+  private let microseconds = InlineArray<13, Atomic<Int>> { _ in Atomic(0) }
 
   init() {
     // The counts above are literals in types, which Swift cannot compute from constants.

@@ -40,7 +40,8 @@ package struct SiteHeader: Sendable, Equatable {
     "te", "trailer", "transfer-encoding", "upgrade",
   ]
 
-  /// Checks a field. Returns `nil` if the name is not a token or is reserved, or the value contains a control character.
+  /// Checks a field. Returns `nil` if the name is not a token or is reserved, or the value contains a control
+  /// character.
   init?(name: String, value: String) {
     let isToken = name.utf8.allSatisfy {
       $0 &- 0x30 < 10 || ($0 | 0x20) &- 0x61 < 26 || "!#$%&'*+-.^_`|~".utf8.contains($0)

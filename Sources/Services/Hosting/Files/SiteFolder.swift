@@ -3,8 +3,8 @@ import Glibc
 
 /// The folder of a site. Requests reach regular files below it and nothing else.
 ///
-/// Symbolic links are followed while they stay below the folder. The folder itself may be a link: it is opened again for
-/// each look-up, so a deployment can replace it at once.
+/// Symbolic links are followed while they stay below the folder. The folder itself may be a link: it is opened again
+/// for each look-up, so a deployment can replace it at once.
 struct SiteFolder: Sendable {
   /// The path of the folder, as the operator wrote it.
   let path: String

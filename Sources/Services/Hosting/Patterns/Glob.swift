@@ -1,7 +1,7 @@
 /// A glob of `firebase.json`, translated to regular expressions.
 ///
-/// The syntax is that of minimatch, which Firebase's tools use: `*` and `?` match within a segment of the path, `**` as a
-/// whole segment matches any number of segments, `[…]` a character, `{a,b}` and `@(a|b)` one of the alternatives, and
+/// The syntax is that of minimatch, which Firebase's tools use: `*` and `?` match within a segment of the path, `**` as
+/// a whole segment matches any number of segments, `[…]` a character, `{a,b}` and `@(a|b)` one of the alternatives, and
 /// `?(…)`, `*(…)`, `+(…)` repeat them. `!(a|b)` matches a part of a segment for which the pattern with the alternatives
 /// in its place does not match. Unlike in minimatch, `*` also matches names that start with a dot.
 struct Glob {

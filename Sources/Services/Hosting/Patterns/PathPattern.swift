@@ -73,8 +73,8 @@ struct PathPattern: Sendable {
 
 /// Rules in the order of the configuration.
 ///
-/// Cost of a search: one look-up for all rules that match a single path, and a comparison with the literal start of each
-/// other rule before that.
+/// Cost of a search: one look-up for all rules that match a single path, and a comparison with the literal start of
+/// each other rule before that.
 struct RuleList<Rule: Sendable>: Sendable {
   private var rules: [Rule] = []
   private var exact: [[UInt8]: [Int]] = [:]

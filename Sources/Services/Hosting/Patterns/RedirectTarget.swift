@@ -1,6 +1,6 @@
 import Basics
 
-/// The destination of a redirect: a URL or a path in which `:name` stands for a captured part of the request's path.
+/// The destination of a redirect: a URL or a path in which `:name` is replaced by a captured part of the path.
 struct RedirectTarget: Sendable {
   private enum Piece: Sendable {
     case text(String)

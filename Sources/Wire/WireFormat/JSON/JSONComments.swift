@@ -1,4 +1,5 @@
-/// JSON with comments, as the Firebase tools accept it in `firebase.json`: `// …` up to the end of the line, and `/* … */`.
+/// JSON with comments, as the Firebase tools accept it in `firebase.json`: `// …` up to the end of the line, and `/* …
+/// */`.
 package enum JSONComments {
   /// Returns the text with spaces in place of comments, so that positions in error messages stay correct.
   package static func removed(from bytes: [UInt8]) -> [UInt8] {
