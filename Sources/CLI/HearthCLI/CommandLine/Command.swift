@@ -68,7 +68,9 @@ struct Command: Sendable {
   /// All verbs, in the order of the help.
   static var all: [Command] {
     [
-      .serve, .exec, .get, .query, .watch, .set, .update, .delete, .import, .export, .backup, .check, .checkFile,
+      .serve, .exec, .get, .query, .watch, .set, .update, .delete, .import, .export, .backup, .backupsCreate,
+      .backupsList,
+      .backupsRestore, .backupsDelete, .compact, .check, .checkFile,
       .checkFiles, .doctor, .indexes, .stats, .listeners, .accountsList, .accountsCreate, .accountsDelete,
       .accountsSetClaims, .accountsDisable, .accountsEnable, .accountsExport, .accountsImport, .keysCreate,
       .keysList, .keysRevoke, .keysRotate, .token, .rulesCheck, .rulesTest, .rulesExplain, .filesList,
