@@ -84,8 +84,9 @@ struct Command: Sendable {
   /// All verbs, in the order of the help.
   static var all: [Command] {
     [
-      .serve, .exec, .get, .query, .watch, .add, .set, .update, .delete, .import, .export, .backup, .check, .checkFile,
-      .checkFiles, .doctor, .health, .indexes, .stats, .listeners, .accountsList, .accountsCreate, .accountsDelete,
+      .serve, .exec, .get, .query, .watch, .add, .set, .update, .delete, .import, .export, .backup, .backupsCreate,
+      .backupsList, .backupsRestore, .backupsDelete, .compact, .check, .checkFile, .checkFiles, .doctor, .health,
+      .indexes, .stats, .listeners, .accountsList, .accountsCreate, .accountsDelete,
       .accountsSetClaims, .accountsDisable, .accountsEnable, .accountsExport, .accountsImport, .keysCreate,
       .keysList, .keysRevoke, .keysRotate, .token, .rulesCheck, .rulesTest, .rulesExplain, .filesList,
       .filesCopy, .filesRemove, .completion,

@@ -54,11 +54,14 @@ extension Command {
 struct Backup {
   private let source: DirectoryReader
   private let earlier: DirectoryReader?
+  private let linksContent: Bool
 
   /// Prepares a copy of `source`. File content that `earlier`, a previous backup, contains is linked instead of copied.
-  init(_ source: DirectoryReader, earlier: DirectoryReader? = nil) {
+  /// With `linksContent`, all of it is linked with that of `source`, for a temporary copy on the same file system.
+  init(_ source: DirectoryReader, earlier: DirectoryReader? = nil, linksContent: Bool = false) {
     self.source = source
     self.earlier = earlier
+    self.linksContent = linksContent
   }
 
   /// Copies to a directory that does not exist or is empty. Returns its path, and the outcome for files if the source
@@ -140,7 +143,8 @@ struct Backup {
     let files = try withExtendedLifetime((lock, earlier?.lock)) {
       try metadata.copy(toFile: file)
       return try FilesBackup(
-        of: LMDBStore.open(LMDBOptions(path: file)), from: contents, to: destination, earlier: earlier?.contents
+        of: LMDBStore.open(LMDBOptions(path: file)), from: contents, to: destination,
+        earlier: linksContent ? contents : earlier?.contents
       ) {
         let passed = Int(Progress.now() - started)
         progress(ProgressText.bytes($0, of: nil, "of files copied", milliseconds: passed))

@@ -23,13 +23,12 @@ struct ChildCheck {
   /// - Throws: ``CommandFailure`` if no child process can be started.
   static func run(_ verb: Command, on path: String, progress: (Int, Int?) -> Void) throws -> ChildCheck {
     var check = ChildCheck()
-    let (pid, input) = try start([verb.name, "--", path])
-    let isSilent = check.read(input, progress)
-    close(input)
-    if isSilent { kill(pid, SIGKILL) }
-    var status: Int32 = 0
-    while waitpid(pid, &status, 0) < 0, errno == EINTR {}
-    check.record(status, isSilent: isSilent)
+    // The last words of a crashing process would only confuse, so its standard error is discarded.
+    let process = try ChildProcess([verb.name, "--", path])
+    let isSilent = check.read(process.output, progress)
+    close(process.output)
+    if isSilent { kill(process.pid, SIGKILL) }
+    check.record(process.end(), isSilent: isSilent)
     return check
   }
 
@@ -92,32 +91,5 @@ struct ChildCheck {
       counts = words[1].split(separator: " ").compactMap { Int($0) }
     default: break
     }
-  }
-
-  private static func start(_ arguments: [String]) throws -> (pid: pid_t, input: Int32) {
-    var ends: [Int32] = [0, 0]
-    guard pipe(&ends) == 0 else { throw failure("pipe", errno) }
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
-    for end in ends { posix_spawn_file_actions_addclose(&actions, end) }
-    // Discard standard error: the last words of a crashing child would only confuse.
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
-    var words: [UnsafeMutablePointer<CChar>?] = (["hearth"] + arguments).map { strdup($0) }
-    defer { for word in words { free(word) } }
-    words.append(nil)
-    var pid: pid_t = 0
-    let code = posix_spawn(&pid, "/proc/self/exe", &actions, nil, words, environ)
-    close(ends[1])
-    guard code == 0 else {
-      close(ends[0])
-      throw failure("posix_spawn", code)
-    }
-    return (pid, ends[0])
-  }
-
-  private static func failure(_ operation: String, _ code: Int32) -> CommandFailure {
-    .failed("the check cannot start a process: \(operation): \(String(cString: strerror(code)))")
   }
 }

@@ -69,6 +69,7 @@ extension Command {
       .repeated(
         "trust-issuer", "ISSUER",
         "accept tokens of ISSUER (or ISSUER,AUDIENCE); ISSUER=FILE reads its keys from a file"),
+    ] + BackupSchedule.options + [
       .value("metrics-address", "HOST:PORT", "serve /metrics, /healthz and /readyz there, without credentials"),
       .value("log", "FORMAT", "the format of the log on standard error: plain, text or json (default: plain)")
         .with(choices: ["plain", "text", "json"]),
@@ -145,6 +146,7 @@ extension Command {
     let recorded = try RecordedCaseFiles(arguments, isEmulator: configuration.mode == .emulator)
     configuration.accessObserver = recorded?.recorder
     configuration.emulatorPorts = try EmulatorPortOptions.ports(arguments, configuration, hasDefaults: true)
+    let backups = try BackupSchedule(arguments, configuration)
     let (server, url) = try startServer(arguments, configuration)
     let remarks = try FirebaseFile.remarks(arguments)
     StartReport(configuration, url: url, now: Clock.system.now(), remarks: remarks).show(arguments)
@@ -152,10 +154,12 @@ extension Command {
     configuration.log?.flush()
     Terminal.output.write("hearth: listening on \(url)\n")
     supervisor.notify("READY=1\nSTATUS=Listening on \(url)")
+    backups?.start()
     waitForEnd(of: server, signals: signals, configuration, supervisor)
     supervisor.notify("STOPPING=1\nSTATUS=Finishing requests")
     // A second signal ends the process immediately.
     pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+    backups?.stop()
     server.stop()
     try recorded?.write()
     return 0

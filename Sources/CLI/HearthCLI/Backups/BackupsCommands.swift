@@ -1,0 +1,183 @@
+import DocumentModel
+import WireFormat
+
+extension Command {
+  /// Makes a backup in a place, and removes the oldest ones there.
+  static let backupsCreate = Command(
+    name: "backups create", summary: "Makes a backup in a folder or a bucket, and removes old ones.", operands: "PLACE",
+    operandCount: 1...1,
+    options: [
+      .value("data", "DIR", "the data directory (default: ./hearth-data)"),
+      .value("keep", "N", "afterwards, remove all but the N newest backups (default: remove none)"),
+      .value("unless-newer-than", "TIME", "do nothing if the newest backup is younger, such as 24h or 30m"),
+      .flag("quiet", "show no progress and no summary"),
+    ] + BackupChoice.options,
+    details: """
+      The backup shows the data directory as of one moment, as `hearth backup` describes it, even while a server uses it.
+      Its name is the time, such as 2026-11-22T031500Z.
+
+      \(BackupChoice.details)
+
+      In a folder, each backup is a data directory, and unchanged content of files is linked. In a bucket, databases are
+      compressed, and content of files is stored once. A bucket needs space for a copy of the databases in the data
+      directory while the backup is made.
+
+      Backups contain secrets: the keys that sign tokens, and password hashes. Restrict access to the place.
+      """,
+    examples: [
+      (
+        "hearth backups create /backups --keep 14 --data ./hearth-data", "in a folder; keeps two weeks of daily backups"
+      ),
+      ("hearth backups create s3://my-backups/hearth --region eu-central-1 --keep 14", "in a bucket of Amazon S3"),
+      ("hearth backups create gs://my-backups/hearth --key backup.json", "in a bucket of Cloud Storage"),
+    ],
+    run: { arguments in
+      let keep = try arguments.integer("keep", in: 1...1_000_000)
+      let age = try arguments.seconds("unless-newer-than")
+      let isQuiet = arguments.has("quiet")
+      let place = try BackupChoice.place(arguments.operands[0], arguments)
+      let source = try DirectoryReader(arguments.value("data") ?? "./hearth-data")
+      let name = BackupName(BackupChoice.now())
+      if let age, let newest = try? place.backups().last?.name, name.time.seconds - newest.time.seconds < Int64(age) {
+        if !isQuiet { Terminal.output.write("the backup \(newest.text) in \(place.text) is new enough\n") }
+        return 0
+      }
+      var progress = Progress(isQuiet: isQuiet)
+      defer { progress.clear() }
+      let outcome = try place.make(name, of: source) { text in progress.show(text) }
+      var removed: [StoredBackup] = []
+      if let keep { removed = try place.backups().dropLast(keep) }
+      try place.remove(removed)
+      progress.clear()
+      if !isQuiet { Terminal.output.write(summary(name, outcome, removed.count, place)) }
+      guard outcome.problemCount > 0 else { return 0 }
+      for problem in outcome.problems { Terminal.error.write("hearth: \(TerminalText.line(problem))\n") }
+      throw CommandFailure.failed(
+        "damaged contents of files: \(outcome.problemCount); everything else is in the backup \(name.text)")
+    })
+
+  private static func summary(
+    _ name: BackupName, _ outcome: BackupOutcome, _ removed: Int, _ place: any BackupPlace
+  ) -> String {
+    var text = "stored the backup \(name.text) in \(place.text): \(ByteCount.text(outcome.size))"
+    if let added = outcome.addedBytes { text += ", \(ByteCount.text(added)) sent" }
+    if removed > 0 { text += "; removed \(removed) older \(removed == 1 ? "backup" : "backups")" }
+    return text + "\n"
+  }
+
+  /// Lists the backups of a place.
+  static let backupsList = Command(
+    name: "backups list", summary: "Lists the backups in a folder or a bucket.", operands: "PLACE", operandCount: 1...1,
+    options: [.flag("json", "print JSON")] + BackupChoice.options,
+    details: BackupChoice.details,
+    examples: [("hearth backups list /backups", "the oldest first")],
+    run: { arguments in
+      let place = try BackupChoice.place(arguments.operands[0], arguments)
+      let backups = try place.backups()
+      if arguments.has("json") {
+        Terminal.output.write(
+          JSONWriter.report { json in
+            json.add("backups", backups) { backup, json in
+              json.add("name", backup.name.text)
+              json.add("time", backup.name.time.description)
+              json.add("size", backup.size)
+            }
+          })
+        return 0
+      }
+      guard !backups.isEmpty else {
+        Terminal.error.write("no backups in \(place.text)\n")
+        return 0
+      }
+      for backup in backups { Terminal.output.write("\(backup.name.text)  \(ByteCount.text(backup.size))\n") }
+      return 0
+    })
+
+  /// Makes a data directory of a backup.
+  static let backupsRestore = Command(
+    name: "backups restore", summary: "Makes a data directory of a backup.", operands: "PLACE DIR", operandCount: 2...2,
+    options: [
+      .value("name", "NAME", "the backup (default: the newest)"),
+      .value("before", "TIME", "the newest backup that began before this time, such as 2026-11-22T10:00:00Z"),
+      .flag("quiet", "show no progress and no summary"),
+    ] + BackupChoice.options,
+    details: """
+      DIR must be an empty directory or not exist. Everything is verified: if a file is missing or damaged, nothing is
+      left at DIR. Start a server on it with `hearth serve --data DIR`.
+
+      To restore a part only, export it from DIR: `hearth export users --data DIR > users.json`, then import the file into
+      the running server with `hearth import users.json --server URL`.
+
+      \(BackupChoice.details)
+      """,
+    examples: [
+      ("hearth backups restore /backups ./restored", "the newest"),
+      ("hearth backups restore s3://my-backups/hearth ./restored --before 2026-11-22T10:00:00Z", "of an earlier time"),
+    ],
+    run: { arguments in
+      try arguments.exclude("name", "before")
+      let place = try BackupChoice.place(arguments.operands[0], arguments)
+      let backup = try chosen(try place.backups(), arguments, place)
+      var progress = Progress(isQuiet: arguments.has("quiet"))
+      defer { progress.clear() }
+      try place.restore(backup, to: arguments.operands[1]) { text in progress.show(text) }
+      progress.clear()
+      if !arguments.has("quiet") {
+        Terminal.output.write(
+          "restored the backup \(backup.name.text) to \(arguments.operands[1]): \(ByteCount.text(backup.size))\n")
+      }
+      return 0
+    })
+
+  private static func chosen(
+    _ backups: [StoredBackup], _ arguments: Arguments, _ place: any BackupPlace
+  ) throws -> StoredBackup {
+    guard let newest = backups.last else { throw CommandFailure.failed("no backups in \(place.text)") }
+    if let text = arguments.value("name") {
+      guard let backup = backups.first(where: { $0.name.text == text }) else {
+        throw CommandFailure.failed(
+          "\(place.text) has no backup \(text); `hearth backups list \(arguments.operands[0])` lists them")
+      }
+      return backup
+    }
+    guard let text = arguments.value("before") else { return newest }
+    guard let time = Timestamp(rfc3339: text.utf8) else {
+      throw arguments.refusal(of: "before", text, "must be a time such as 2026-11-22T10:00:00Z")
+    }
+    guard let backup = backups.last(where: { $0.name.time < time }) else {
+      throw CommandFailure.failed("the oldest backup in \(place.text) is \(backups[0].name.text)")
+    }
+    return backup
+  }
+
+  /// Removes backups of a place.
+  static let backupsDelete = Command(
+    name: "backups delete", summary: "Removes backups from a folder or a bucket.", operands: "PLACE NAME…",
+    operandCount: 2...10_000, options: BackupChoice.options,
+    details: "Content of files that no other backup has is removed too.\n\n\(BackupChoice.details)",
+    examples: [("hearth backups delete /backups 2026-11-22T031500Z", "")],
+    run: { arguments in
+      let place = try BackupChoice.place(arguments.operands[0], arguments)
+      let backups = try place.backups()
+      let found = try arguments.operands.dropFirst().map { name in
+        guard let backup = backups.first(where: { $0.name.text == name }) else {
+          throw CommandFailure.failed("\(place.text) has no backup \(name); nothing was removed")
+        }
+        return backup
+      }
+      try place.remove(found)
+      return 0
+    })
+}
+
+extension Arguments {
+  /// Returns the value of an option in seconds: a number and a unit, such as `90s`, `30m`, `24h` or `7d`.
+  /// - Throws: ``CommandFailure`` if the value has another form.
+  func seconds(_ name: String) throws -> Int? {
+    guard let text = value(name) else { return nil }
+    let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
+    guard let unit = text.last.flatMap({ units[$0] }), let count = Int(text.dropLast()), (1...1_000_000).contains(count)
+    else { throw refusal(of: name, text, "must be a number with a unit, such as 30m, 24h or 7d") }
+    return count * unit
+  }
+}

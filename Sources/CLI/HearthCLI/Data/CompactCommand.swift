@@ -1,0 +1,79 @@
+import DocumentModel
+import Glibc
+import HearthServer
+import KeyValue
+import LMDBEngine
+
+extension Command {
+  /// Gives the free space of databases back to the file system.
+  static let compact = Command(
+    name: "compact", summary: "Shrinks the files of a data directory that no server uses.",
+    options: [
+      .value("data", "DIR", "the data directory (default: ./hearth-data)"),
+      .flag("quiet", "show no progress and no summary"),
+    ],
+    details: """
+      A database file does not shrink when documents are deleted: later writes use the free space. This verb writes each
+      database, the accounts and the metadata of files to a new file without free space, and then replaces the old one.
+      If it is interrupted, the old files remain. It needs space for a copy of the largest file.
+
+      No server may use the directory meanwhile. `hearth stats --data DIR` compares the used bytes with the file bytes.
+      """,
+    examples: [("hearth compact --data ./hearth-data", "")],
+    run: { arguments in
+      let path = arguments.value("data") ?? "./hearth-data"
+      let databases = try DirectoryReader(path).databases
+      // The lock keeps servers out until the end.
+      let directory = try DataDirectory(path)
+      var files = databases.map { DataDirectory.file(of: $0, in: path) }
+      files += DataDirectory.accountsProjects(in: path).map { DataDirectory.accountsFile(of: $0, in: path) }
+      if try DataDirectory.hasFiles(in: path) { files.append(DataDirectory.filesFile(in: path)) }
+      var progress = Progress(isQuiet: arguments.has("quiet"))
+      defer { progress.clear() }
+      var (before, after) = (0, 0)
+      try withExtendedLifetime(directory) {
+        for file in files {
+          progress.showNow("compacting \(file)")
+          let sizes = try compact(file)
+          before += sizes.before
+          after += sizes.after
+        }
+      }
+      progress.clear()
+      if !arguments.has("quiet") {
+        Terminal.output.write("compacted \(path) from \(ByteCount.text(before)) to \(ByteCount.text(after))\n")
+      }
+      return 0
+    })
+
+  /// Replaces the file of a store by a copy without free pages. Returns the sizes in bytes.
+  private static func compact(_ file: String) throws -> (before: Int, after: Int) {
+    let copy = "\(file).compact"
+    // An interrupted run can leave it.
+    unlink(copy)
+    do {
+      try LMDBStore.open(LMDBOptions(path: file, readOnly: true)).copy(toFile: copy)
+      let sizes = (before: try size(of: file), after: try size(of: copy))
+      guard rename(copy, file) == 0 else { throw StorageError.system(operation: "rename", path: file, code: errno) }
+      try syncFolder(of: file)
+      return sizes
+    } catch {
+      unlink(copy)
+      throw error
+    }
+  }
+
+  private static func size(of file: String) throws -> Int {
+    var status = stat()
+    guard stat(file, &status) == 0 else { throw StorageError.system(operation: "stat", path: file, code: errno) }
+    return Int(status.st_size)
+  }
+
+  private static func syncFolder(of file: String) throws {
+    let folder = LocalPath.folder(of: file)
+    let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw StorageError.system(operation: "open", path: folder, code: errno) }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw StorageError.system(operation: "fsync", path: folder, code: errno) }
+  }
+}

@@ -1,0 +1,167 @@
+import DocumentModel
+import Files
+import Foundation
+import HearthServer
+import LMDBEngine
+import Testing
+import TestSupport
+
+@testable import HearthCLI
+
+/// Backups in a bucket, with pieces of a kilobyte.
+@Suite(.needs(.hearth)) struct BackupBucketTests {
+  private let directory: TemporaryDirectory
+  private let bucket = MemoryBucket()
+  private let place: BackupBucket
+  private static let firstTime = Timestamp(uncheckedMicroseconds: 1_800_000_000_000_000)
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    place = BackupBucket(bucket, pieceBytes: 1024) { [bucket] in bucket.now }
+    let made = try HearthBinary.run([
+      "import", Fixtures.path("dilly-daily"), "--data", directory.file("d"), "--project", "demo", "--quiet",
+    ])
+    try #require(made.exit == .code(0), "\(made.output)")
+  }
+
+  private func addFile(_ name: String, bytes: Int) throws {
+    let path = directory.file("content")
+    try Data((0..<bytes).map { UInt8(truncatingIfNeeded: $0 / 7 + bytes) }).write(to: URL(fileURLWithPath: path))
+    let copied = try HearthBinary.run([
+      "files", "cp", path, "gs://demo.appspot.com/\(name)", "--data", directory.file("d"), "--project", "demo",
+      "--quiet",
+    ])
+    try #require(copied.exit == .code(0), "\(copied.output)")
+  }
+
+  @discardableResult private func make(afterHours hours: Int64 = 0) throws -> BackupOutcome {
+    bucket.now = Timestamp(uncheckedMicroseconds: Self.firstTime.microseconds + hours * 3_600_000_000)
+    return try place.make(BackupName(bucket.now), of: DirectoryReader(directory.file("d"))) { _ in }
+  }
+
+  private func export(_ data: String) throws -> String {
+    try HearthBinary.run(["export", "--data", directory.file(data), "--project", "demo"]).output
+  }
+
+  @Test func aRestoredBackupEqualsTheOriginal() throws {
+    try addFile("a", bytes: 5000)
+    try addFile("empty", bytes: 0)
+    try make()
+    let backup = try #require(try place.backups().first)
+    try place.restore(backup, to: directory.file("r")) { _ in }
+    #expect(try export("r") == export("d"))
+    let check = try HearthBinary.run(["check", directory.file("r")])
+    #expect(check.exit == .code(0), "\(check.output)")
+    #expect(
+      try HearthBinary.run(["files", "ls", "--data", directory.file("r"), "--project", "demo"]).output.contains("a "))
+    #expect(bucket.objects.values.allSatisfy { $0.content.count <= 1024 || $0.content.starts(with: "{".utf8) })
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: directory.file("d")).allSatisfy { !$0.hasSuffix(".part") })
+  }
+
+  @Test func aSecondBackupSendsOnlyNewContent() throws {
+    try addFile("a", bytes: 5000)
+    try make()
+    try addFile("b", bytes: 3000)
+    let before = bucket.puts.count
+    try make(afterHours: 1)
+    let content = bucket.puts[before...].filter { $0.hasPrefix("content/") }
+    #expect(content.count == 3, "\(content)")
+    // An upload that ended early left the first piece only.
+    bucket.objects[try #require(content.last)] = nil
+    let interrupted = bucket.puts.count
+    try make(afterHours: 2)
+    #expect(bucket.puts[interrupted...].filter { $0.hasPrefix("content/") }.count == 3)
+  }
+
+  @Test func aFailedBackupDoesNotExist() throws {
+    try addFile("a", bytes: 5000)
+    bucket.beforePut = { name in
+      if name.hasPrefix("manifests/") { throw CommandFailure.failed("the store is full") }
+    }
+    #expect(throws: CommandFailure.self) { try make() }
+    #expect(try place.backups().isEmpty)
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: directory.file("d")).allSatisfy { !$0.hasSuffix(".part") })
+    bucket.beforePut = { _ in }
+    let before = bucket.puts.count
+    try make(afterHours: 1)
+    #expect(try place.backups().count == 1)
+    #expect(!bucket.puts[before...].contains { $0.hasPrefix("content/") }, "the content was sent again")
+  }
+
+  @Test func removalKeepsContentOfOtherBackupsAndOfRunningOnes() throws {
+    try addFile("a", bytes: 2000)
+    try make()
+    try addFile("b", bytes: 2000)
+    try make(afterHours: 1)
+    bucket.objects["content/abandoned.0"] = ([1], Self.firstTime)
+    bucket.objects["data/2027-01-01T000000Z/0.0"] = ([1], Self.firstTime)
+    let first = try #require(try place.backups().first)
+    try place.remove([first])
+    #expect(try place.backups().count == 1)
+    #expect(bucket.objects["content/abandoned.0"] != nil, "a running backup may have stored it")
+    #expect(!bucket.objects.keys.contains { $0.hasPrefix("data/\(first.name.text)/") })
+    try place.restore(try #require(try place.backups().first), to: directory.file("r")) { _ in }
+
+    try make(afterHours: 30)
+    try place.remove([try #require(try place.backups().first)])
+    #expect(bucket.objects["content/abandoned.0"] == nil && bucket.objects["data/2027-01-01T000000Z/0.0"] == nil)
+    try place.restore(try #require(try place.backups().first), to: directory.file("r2")) { _ in }
+    #expect(try export("r2") == export("d"))
+  }
+
+  @Test func aDamagedBackupLeavesNothingAtItsTarget() throws {
+    try addFile("a", bytes: 5000)
+    try make()
+    let backup = try #require(try place.backups().first)
+    let intact = bucket.objects
+    var random = SplitMix(seed: 11)
+    for name in intact.keys.filter({ !$0.hasPrefix("manifests/") }).sorted() {
+      bucket.objects = intact
+      var content = intact[name]?.content ?? []
+      let damage = Int.random(in: 0..<3, using: &random)
+      switch damage {
+      case 0: bucket.objects[name] = nil
+      case 1: bucket.objects[name]?.content = Array(content.dropLast())
+      default:
+        if !content.isEmpty { content[Int.random(in: 0..<content.count, using: &random)] ^= 0x10 }
+        bucket.objects[name]?.content = content
+      }
+      if content.isEmpty, damage > 0 { continue }
+      #expect(throws: CommandFailure.self, "damage \(damage) of \(name)") {
+        try place.restore(backup, to: directory.file("r")) { _ in }
+      }
+      #expect(!FileManager.default.fileExists(atPath: directory.file("r")))
+    }
+    bucket.objects = intact
+    try place.restore(backup, to: directory.file("r")) { _ in }
+    #expect(throws: CommandFailure.self) { try place.restore(backup, to: directory.file("r")) { _ in } }
+  }
+
+  @Test(arguments: [
+    ("../x", "1"), ("/etc/x", "1"), ("a//b", "1"), ("a/../b", "1"), ("", "1"), ("a", "2"), ("a", "x"),
+  ])
+  func manifestsWithUnsafePathsOrANewerFormatAreRefused(path: String, format: String) {
+    let json = """
+      {"format": "\(format)", "time": "2026-11-22T15:15:02Z", "files": [{"path": "\(path)", "size": "1",
+      "sha256": "00", "object": "o", "pieces": "1"}]}
+      """
+    #expect(throws: CommandFailure.self) { try BackupManifest(Array(json.utf8), of: "b") }
+  }
+
+  @Test func manifestsAreReadAsTheyWereWritten() throws {
+    let file = BackupManifest.File(
+      path: "files/data.mdb", size: 1 << 40, digest: "ab", object: "data/x/0", pieceCount: 7, isCompressed: true)
+    let manifest = BackupManifest(time: Self.firstTime, files: [file], addedBytes: 12)
+    #expect(try BackupManifest(manifest.json, of: "b") == manifest)
+  }
+
+  @Test(arguments: [
+    ("2026-11-22T031500Z", true), ("2026-11-22T0315Z", false), ("2026-11-22T03:15:00Z", false),
+    ("2026-13-22T031500Z", false), ("2026-11-22T031500Z.removed", false), ("2026-11-22T03150éZ", false), ("", false),
+  ])
+  func namesAreTimes(text: String, isValid: Bool) {
+    #expect(BackupName(text)?.text == (isValid ? text : nil))
+  }
+}
