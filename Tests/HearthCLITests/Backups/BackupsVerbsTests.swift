@@ -21,7 +21,8 @@ import TestSupport
 
   private func names(in place: String, _ more: String...) throws -> [String] {
     let result = try HearthBinary.run(["backups", "list", place, "--json"] + more)
-    return try JSONNode(parsing: Array(result.output.utf8))["backups"]?.elements.compactMap { $0["name"]?.stringValue } ?? []
+    return try JSONNode(parsing: Array(result.output.utf8))["backups"]?.elements.compactMap { $0["name"]?.stringValue }
+      ?? []
   }
 
   /// Gives the backups of a folder earlier names, because names have whole seconds.

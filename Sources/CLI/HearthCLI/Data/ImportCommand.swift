@@ -81,7 +81,8 @@ extension Command {
       let served = arguments.value("data").flatMap { DataDirectoryLock.holder(ofDirectory: $0) == nil ? nil : $0 }
       let parts = try ExportParts.chosen(arguments)
       let sources = try ImportSources(
-        arguments.operands, database: try DatabaseChoice.database(arguments, in: served), parts: parts, options: options)
+        arguments.operands, database: try DatabaseChoice.database(arguments, in: served), parts: parts, options: options
+      )
       try checkOptions(arguments, sources)
       let others = try OtherPartsImport(checking: sources, isQuiet: isQuiet)
       var summary = ExportSummary()
