@@ -10,8 +10,11 @@ import TestSupport
   private final class Session {
     let process: ServerProcess
     let port: UInt16
+    /// Exists as long as the server.
+    private let directory: TemporaryDirectory
 
     init(in directory: TemporaryDirectory, _ options: String = "") throws {
+      self.directory = directory
       let binary = try #require(HearthBinary.path)
       process = try ServerProcess(
         executable: "/bin/sh",

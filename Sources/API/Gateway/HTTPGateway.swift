@@ -47,7 +47,7 @@ package struct HTTPGateway: Sendable {
       OperationsHandler(
         operations, metrics: metrics, service, Authenticator(everyoneIs: .admin, mode: service.mode)
       ).endpoints)
-    let hosting = sites.map { HostingAPI($0, authenticator) }
+    let hosting = sites.map { HostedAppsAPI($0, authenticator) }
     let root = RootHandler(operations, authenticator, app: hosting.map(Self.appPage))
     var endpoints = Self.documents(service, authenticator, channels, files)
     endpoints += KeysHandler(accounts, authenticator, addresses: addresses).endpoints
@@ -63,7 +63,7 @@ package struct HTTPGateway: Sendable {
   }
 
   /// The function with which the handler of `/` responds with the page of an app.
-  private static func appPage(_ hosting: HostingAPI) -> RootHandler.AppPage {
+  private static func appPage(_ hosting: HostedAppsAPI) -> RootHandler.AppPage {
     { (request: borrowing HTTPRequest, responder: Responder) in hosting.respondToRoot(request, responder) }
   }
 

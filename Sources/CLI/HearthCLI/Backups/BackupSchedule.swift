@@ -81,7 +81,7 @@ final class BackupSchedule: Sendable {
 
   private func attempt() {
     do {
-      let process = try ChildProcess(words, takesErrors: true)
+      let process = try VerbProcess(words, takesErrors: true)
       child.withLock { $0 = process.pid }
       defer { child.withLock { $0 = nil } }
       let (text, status) = process.wait()

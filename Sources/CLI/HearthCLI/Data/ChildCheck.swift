@@ -24,7 +24,7 @@ struct ChildCheck {
   static func run(_ verb: Command, on path: String, progress: (Int, Int?) -> Void) throws -> ChildCheck {
     var check = ChildCheck()
     // The last words of a crashing process would only confuse, so its standard error is discarded.
-    let process = try ChildProcess([verb.name, "--", path])
+    let process = try VerbProcess([verb.name, "--", path])
     let isSilent = check.read(process.output, progress)
     close(process.output)
     if isSilent { kill(process.pid, SIGKILL) }
