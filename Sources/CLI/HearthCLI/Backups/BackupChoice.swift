@@ -49,7 +49,7 @@ enum BackupChoice {
     case "s3": return BackupBucket(try s3(bucket, prefix, arguments), now: now)
     default:
       throw CommandFailure.usage(
-        "'\(text)' is no place for backups; write a path, gs://BUCKET/PREFIX or s3://BUCKET/PREFIX")
+        "'\(text)' is not a place for backups; write a path, gs://BUCKET/PREFIX or s3://BUCKET/PREFIX")
     }
   }
 

@@ -51,7 +51,7 @@ struct BackupFolder: BackupPlace {
 
   func remove(_ backups: [StoredBackup]) throws {
     for backup in backups {
-      // The renamed folder is no backup, so an interrupted removal leaves no incomplete one.
+      // The renamed folder is not a backup, so an interrupted removal leaves no incomplete one.
       let removed = file(backup.name) + Self.removedSuffix
       guard rename(file(backup.name), removed) == 0 else {
         throw StorageError.system(operation: "rename", path: file(backup.name), code: errno)
