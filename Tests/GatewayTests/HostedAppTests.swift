@@ -245,6 +245,59 @@ import TestSupport
     #expect(error?.description.contains(reason) == true, "\(error?.description ?? "")")
   }
 
+  @Test(arguments: [
+    ("app", "app/x/data"), ("app", "app"), ("link", "app/data"), ("app", "link/data"), ("firebase.json", "app/data"),
+    ("app/docs", "app"),
+  ])
+  func dataDirectoryIsNotPublished(hosted: String, data: String) throws {
+    let directory = try TemporaryDirectory()
+    for name in ["app", "app/x", "app/docs"] { mkdir(directory.file(name), 0o755) }
+    symlink("app", directory.file("link"))
+    _ = try directory.write("firebase.json", #"{"hosting": {"public": "app"}}"#)
+    var configuration = HearthConfiguration(storage: .directory(directory.file(data)))
+    configuration.mode = .emulator
+    configuration.hosting = [.init(directory.file(hosted))]
+    let refused = #expect(throws: HearthError.self) { try Server(configuration) }
+    #expect(refused?.description.contains("data directory") == true, "\(refused?.description ?? "")")
+    configuration.hosting = []
+    configuration.webSDK = directory.file(hosted)
+    if hosted != "firebase.json" { #expect(throws: HearthError.self) { try Server(configuration) } }
+  }
+
+  @Test func dataDirectoryBesideTheAppIsAllowed() throws {
+    let directory = try TemporaryDirectory()
+    mkdir(directory.file("app"), 0o755)
+    _ = try directory.write("firebase.json", #"{"hosting": {"public": "app"}}"#)
+    _ = try directory.write("app/index.html", "app")
+    let server = try TestServer(.emulator) { configuration in
+      configuration.storage = .directory(directory.file("app-data"))
+      configuration.hosting = [.init(directory.file("firebase.json"))]
+    }
+    #expect(try server.request("GET", "/").text == "app")
+    // A configuration that would publish it later is not used.
+    _ = try directory.write("firebase.json", #"{"hosting": {"public": "."}}"#)
+    server.server.reload()
+    #expect(try server.request("GET", "/").text == "app")
+  }
+
+  @Test func filesWithSecretsAreNotPublished() throws {
+    let directory = try TemporaryDirectory()
+    mkdir(directory.file("app"), 0o755)
+    let secret = try directory.write("app/secret.txt", "secret")
+    var configuration = HearthConfiguration(storage: .inMemory)
+    configuration.mode = .emulator
+    configuration.hosting = [.init(directory.file("app"))]
+    configuration.tls = .init(certificate: directory.file("cert.pem"), key: secret)
+    let refused = #expect(throws: HearthError.self) { try Server(configuration) }
+    #expect(refused?.description.contains("secret.txt, the private key") == true, "\(refused?.description ?? "")")
+    configuration.tls = nil
+    configuration.accounts.signInProviders =
+      #"{"oidc.x": {"issuer": "https://a.example", "clientId": "c", "clientSecretFile": "\#(secret)"}}"#
+    configuration.providerFetch = { _ in throw HearthError.configuration("unused") }
+    let other = #expect(throws: HearthError.self) { try Server(configuration) }
+    #expect(other?.description.contains("secret.txt, the secret") == true, "\(other?.description ?? "")")
+  }
+
   // MARK: - Scripts for the web SDK
 
   @Test func scriptsConfigureTheSDK() throws {
