@@ -9,7 +9,7 @@ import Synchronization
 final class PageTable: Sendable {
   typealias Waiter = @Sendable (Result<HostedPage, SiteFailure>) -> Void
 
-  /// What a request does that needs a look-up.
+  /// The part of a request in a look-up.
   enum Joined {
     /// It is the first one, and looks for the page.
     case first
@@ -100,8 +100,7 @@ final class PageTable: Sendable {
     }
   }
 
-  /// Adds a request that waits for a page. The first one has to look for the page and call
-  /// ``finish(_:_:now:)``.
+  /// Adds a request that waits for a page. The first one has to look for the page and call ``finish(_:_:now:)``.
   func join(_ key: PageKey, now: Int, _ waiter: @escaping Waiter) -> Joined {
     let hash = Self.hash(key)
     return state.withLock { state in
