@@ -30,7 +30,7 @@ PACKAGES := pkg-config liblmdb-dev libuv1-dev libhttp-parser-dev libsimdjson-dev
 RELEASE := .build/release/hearth
 SWIFT_FILES := Sources Tests Package.swift
 
-.PHONY: help serve build test soak fuzz bench conformance known-differences reference dist image format lint packages \
+.PHONY: help serve build test console-test soak fuzz bench conformance known-differences reference dist image format lint packages \
   bench-packages
 
 help: ## List these commands
@@ -52,6 +52,10 @@ test: packages ## Build and run all tests, then each fuzz target for a few secon
 	swift test --skip-build 2>&1 | tee -a .build/test.log
 	$(MAKE) --no-print-directory fuzz
 	@.ci/skipped .build/test.log
+
+console-test: packages ## Test the console in headless Chromium
+	swift build --product hearth
+	.ci/console/run
 
 soak: packages ## Run a mixed load with faults for MINUTES (10) and check that nothing is lost; SOAK_SEED=N repeats it
 	swift build --build-tests

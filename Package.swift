@@ -72,6 +72,8 @@ let package = Package(
       path: path("CRE2", in: "C"),
       cxxSettings: [.unsafeFlags(["-O2"])],
       linkerSettings: [.linkedLibrary("re2"), .linkedLibrary("stdc++")]),
+    // The files of the console, embedded by the C compiler.
+    .target(name: "CConsole", path: path("CConsole", in: "C"), exclude: ["files"]),
     // Of the package libcurl4-openssl-dev. Not linked: the first request loads the library.
     .target(name: "CCurl", path: path("CCurl", in: "C")),
 
@@ -155,15 +157,23 @@ let package = Package(
       "HostingAPI", in: "API",
       ["GatewayCore", "Transport", "Hosting", "DatabaseService", "WireFormat", "Basics"]),
     library(
+      "ConsoleAPI", in: "API",
+      [
+        "GatewayCore", "Transport", "DatabaseService", "RulesTesting", "RulesEngine", "WireFormat", "DocumentModel",
+        "Compression", "Digests", "Basics", "CConsole",
+      ]),
+    library(
       "Gateway", in: "API",
       [
-        "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "HostingAPI", "GatewayCore", "Transport",
+        "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "HostingAPI", "ConsoleAPI", "GatewayCore",
+        "Transport",
         "IdentityService", "Accounts", "FileService", "Hosting", "DatabaseService", "Callers", "DocumentModel",
       ]),
     library(
       "HearthServer", in: "Server",
       [
-        "Gateway", "GatewayCore", "OperationsAPI", "Transport", "IdentityService", "Accounts", "FileService", "Files",
+        "Gateway", "GatewayCore", "ConsoleAPI", "OperationsAPI", "Transport", "IdentityService", "Accounts",
+        "FileService", "Files",
         "Hosting", "DatabaseService", "Callers", "RulesTesting", "RulesEngine", "DocumentStore", "LMDBEngine",
         "KeyValue",
         "FixtureTree",
@@ -261,8 +271,8 @@ let package = Package(
       "GatewayTests",
       [
         "HearthServer", "Gateway", "GatewayCore", "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI",
-        "HostingAPI", "Hosting", "IdentityService", "Accounts", "FileService", "Files", "Transport", "DatabaseService",
-        "Callers", "Watch",
+        "HostingAPI", "ConsoleAPI", "CConsole", "Hosting", "IdentityService", "Accounts", "FileService", "Files",
+        "Transport", "DatabaseService", "Callers", "Watch",
         "RulesTesting", "RulesEngine", "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "Basics",
         "TestSupport",
       ]),

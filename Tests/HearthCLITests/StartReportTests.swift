@@ -31,7 +31,9 @@ import TestSupport
     #expect(lines[2].text == "none: only administrators have access; files: none: only administrators")
     #expect(lines[3].text == "http://127.0.0.1:8080 (TLS), public https://db.example.com")
     let emulator = Self.report { $0.mode = .emulator }.lines
-    #expect(emulator.map(\.isNotable) == [false, true, true, false])
+    #expect(emulator.map(\.isNotable) == [false, true, true, false, false])
+    #expect(emulator[4].title == "console" && emulator[4].text == "http://127.0.0.1:8080/_/console/")
+    #expect(Self.report { ($0.mode, $0.hasConsole) = (.emulator, false) }.lines.count == 4)
     #expect(emulator[0].text.hasPrefix("emulator, for development and tests"))
     #expect(emulator[2].text == "none: every client may read and write all documents; files: none: only administrators")
   }

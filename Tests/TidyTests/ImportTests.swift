@@ -5,7 +5,8 @@ import Testing
   /// The modules by layer, from the lowest. A module may depend only on modules of earlier rows.
   static let layers: [Set<String>] = [
     [
-      "CBeneath", "CCrypto", "CCurl", "CEpoll", "CHTTPParser", "CLMDB", "CNGHTTP2", "COpenSSL", "CRE2", "CSimdjson",
+      "CBeneath", "CConsole", "CCrypto", "CCurl", "CEpoll", "CHTTPParser", "CLMDB", "CNGHTTP2", "COpenSSL", "CRE2",
+      "CSimdjson",
       "CSodium",
       "CTimex", "CUV", "CXCrypt", "CXXHash", "CZlib", "CZstd",
     ],
@@ -19,7 +20,7 @@ import Testing
     ["Watch"],
     ["DatabaseService"],
     ["FileService", "GatewayCore"],
-    ["FirestoreAPI", "HostingAPI", "IdentityAPI", "OperationsAPI", "StorageAPI"],
+    ["ConsoleAPI", "FirestoreAPI", "HostingAPI", "IdentityAPI", "OperationsAPI", "StorageAPI"],
     ["Gateway"],
     ["HearthServer"],
     ["HearthTesting", "TestSupport"],
@@ -44,7 +45,8 @@ import Testing
     ],
     // Only the server and tools that measure or fuzz it use sockets.
     "Transport": [
-      "GatewayCore", "FirestoreAPI", "HostingAPI", "IdentityAPI", "OperationsAPI", "StorageAPI", "Gateway",
+      "GatewayCore", "ConsoleAPI", "FirestoreAPI", "HostingAPI", "IdentityAPI", "OperationsAPI", "StorageAPI",
+      "Gateway",
       "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers",
     ],
     // The server never makes HTTP requests. Its own process must not load libcurl.
@@ -53,7 +55,8 @@ import Testing
     "CHTTPParser": ["Transport"], "CLMDB": ["LMDBEngine"], "CNGHTTP2": ["Transport", "TestSupport"],
     "COpenSSL": ["Transport"],
     // Rules and the patterns of hosting have regular expressions.
-    "CRE2": ["Hosting", "RulesEngine"], "CBeneath": ["Hosting"], "CSimdjson": ["WireFormat"], "CUV": ["Transport"],
+    "CRE2": ["Hosting", "RulesEngine"], "CBeneath": ["Hosting"], "CConsole": ["ConsoleAPI"],
+    "CSimdjson": ["WireFormat"], "CUV": ["Transport"],
     // Benchmarks hold thousands of connections on one thread. The server does not use this module.
     "CEpoll": ["Benchmarks"],
     // `hearth doctor` asks the kernel whether the clock is synchronized.
@@ -129,7 +132,7 @@ import Testing
   /// Every target of `Package.swift` with its dependencies, parsed from the declarations.
   static func targets() throws -> [String: Set<String>] {
     let text = Repository.package.lines.filter { !$0.drop { $0 == " " }.hasPrefix("//") }.joined(separator: "\n")
-    var targets: [String: Set<String>] = ["CCurl": [], "CRE2": [], "CSimdjson": []]
+    var targets: [String: Set<String>] = ["CConsole": [], "CCurl": [], "CRE2": [], "CSimdjson": []]
     for match in text.matches(of: /(library|program|tests|debian)\(\s*"(\w+)"([^)]*)\)/) {
       let (_, kind, name, rest) = match.output
       let names = rest.replacing(/in: "\w+"/, with: "").matches(of: /"(\w+)"/).map { String($0.output.1) }

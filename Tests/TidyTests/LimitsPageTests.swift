@@ -23,6 +23,7 @@ import Testing
     ("Security rules", "Sources/Rules/RulesEngine/Syntax/SourceText.swift"),
     ("Evaluation of rules", "Sources/Rules/RulesEngine/Evaluation/Evaluator/Evaluator.swift"),
     ("Recording of cases", "Sources/Rules/RulesTesting/Recording/RecordingLimits.swift"),
+    ("Requests in the console", "Sources/API/ConsoleAPI/DecisionLog.swift"),
     ("Accounts", "Sources/Services/Accounts/Users/User.swift"),
     ("Wrong passwords", "Sources/Services/Accounts/Passwords/SignInThrottle.swift"),
     ("Known places of accounts", "Sources/Services/Accounts/Passwords/KnownPlaces.swift"),

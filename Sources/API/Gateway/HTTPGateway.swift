@@ -1,5 +1,6 @@
 package import Accounts
 package import Callers
+package import ConsoleAPI
 package import DatabaseService
 import DocumentModel
 package import FileService
@@ -33,10 +34,11 @@ package struct HTTPGateway: Sendable {
   ///   - addresses: the URLs for the keys of programs.
   ///   - sites: the web apps, or `nil` for a server without any.
   ///   - sdk: a site with the files of the web SDK, or `nil`.
+  ///   - decisionLog: the log of requests that the console shows, or `nil` for a server without a console.
   package init(
     _ service: FirestoreService, accounts: AccountStore, identity: AccountsService, files: StorageService? = nil,
     usesTLS: Bool = false, hostName: String? = nil, addresses: ServerAddresses = ServerAddresses(publicURL: nil),
-    sites: HostedSites? = nil, sdk: HostedSites? = nil,
+    sites: HostedSites? = nil, sdk: HostedSites? = nil, decisionLog: DecisionLog? = nil,
     operations: OperationsService
   ) {
     verifier = accounts.mode.acceptsUnsignedTokens ? EmulatorTokens(accounts) : AccountTokens(accounts)
@@ -48,7 +50,8 @@ package struct HTTPGateway: Sendable {
         operations, metrics: metrics, service, Authenticator(everyoneIs: .admin, mode: service.mode)
       ).endpoints)
     let hosting = sites.map { HostedAppsAPI($0, authenticator) }
-    let root = RootHandler(operations, authenticator, app: hosting.map(Self.appPage))
+    let root = RootHandler(
+      operations, authenticator, app: hosting.map(Self.appPage), console: decisionLog == nil ? nil : ConsolePages.path)
     var endpoints = Self.documents(service, authenticator, channels, files)
     endpoints += KeysHandler(accounts, authenticator, addresses: addresses).endpoints
     endpoints += IdentityHandler(identity, authenticator).endpoints
@@ -56,6 +59,11 @@ package struct HTTPGateway: Sendable {
     endpoints += OperationsHandler(operations, metrics: metrics, service, authenticator).endpoints + root.endpoints
     endpoints += FirebaseScripts(project: accounts.project.id, sdk: sdk, authenticator).endpoints
     endpoints += HubHandler(operations.hub, authenticator).endpoints
+    if let decisionLog {
+      endpoints +=
+        DecisionLogAPI(decisionLog, authenticator).endpoints
+        + ConsolePages(project: accounts.project.id, version: operations.version, authenticator).endpoints
+    }
     if let files { endpoints += Self.files(files, authenticator, accounts.serviceKeys, usesTLS: usesTLS) }
     // The last ones, because they have every path.
     if let hosting { endpoints += hosting.endpoints }

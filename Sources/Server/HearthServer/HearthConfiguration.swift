@@ -231,6 +231,8 @@ public struct HearthConfiguration: Sendable {
   /// The time for which databases keep old versions.
   package var retention = Retention()
   package var clock = Clock.system
+  /// Whether an emulator serves the console and logs requests for it.
+  public var hasConsole = true
   /// The observer of all decisions of rules, in emulator mode only.
   package var accessObserver: (any AccessObserver)?
   /// The memory and the temporary files of queries.

@@ -1,5 +1,6 @@
 package import Accounts
 import Basics
+import ConsoleAPI
 package import DatabaseService
 import Dispatch
 import DocumentModel
@@ -53,6 +54,8 @@ public final class Server: Sendable {
 
   /// The version of Hearth.
   public static let version = "0.1.0"
+  /// The path of the console, which emulators serve.
+  package static let consolePath = ConsolePages.path
 
   /// Opens the data directory and prepares the server, without listening.
   /// - Throws: ``HearthError`` if the configuration, a file or the data directory cannot be used.
@@ -73,6 +76,9 @@ public final class Server: Sendable {
       }
     } catch { throw .storage(error.description) }
     let indexes = try IndexFiles(configuration.indexes)
+    let requests: ConsoleObserver? =
+      configuration.mode == .emulator && configuration.hasConsole
+      ? ConsoleObserver(next: configuration.accessObserver) : nil
     let rulesRegistry = RulesRegistry()
     let fileRules = FileRules()
     rules = try RulesFiles(configuration, rulesRegistry, fileRules)
@@ -80,7 +86,7 @@ public final class Server: Sendable {
     service = FirestoreService(
       databases: registry, mode: configuration.serverMode, rules: rulesRegistry,
       proofMode: configuration.isEmulatorCompatible ? .emulator : .sound,
-      requiresIndexes: configuration.requiresIndexes, observer: configuration.accessObserver)
+      requiresIndexes: configuration.requiresIndexes, observer: requests ?? configuration.accessObserver)
     files = FilesSetup.make(configuration, directory, registry)
     var transport = TransportConfiguration()
     transport.host = configuration.host
@@ -116,7 +122,7 @@ public final class Server: Sendable {
         store: files, rules: fileRules, documents: service, project: configuration.project,
         isCurrentKey: { [accounts] in accounts.serviceKeys.key($0) != nil }),
       usesTLS: configuration.tls != nil, hostName: configuration.host, addresses: addresses, sites: hosting.sites,
-      sdk: hosting.sdk, operations: operations)
+      sdk: hosting.sdk, decisionLog: requests?.log, operations: operations)
     // The operator decides which clients reach this address.
     let listener = gateway.operations
     do {

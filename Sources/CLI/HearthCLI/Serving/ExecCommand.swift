@@ -46,7 +46,7 @@ extension Command {
   /// The options of `hearth serve` that only make sense for a permanent server.
   private static let servingOnly: Set = [
     "host", "emulator", "allow-remote-emulator", "tls-cert", "tls-key", "config", "print-config",
-    "metrics-address", "stop-grace", "one-port",
+    "metrics-address", "stop-grace", "one-port", "no-console",
   ]
 
   private static func exec(_ arguments: Arguments) throws -> Int32 {
@@ -63,6 +63,7 @@ extension Command {
     defer { configuration.log?.flush() }
     let recorded = try RecordedCaseFiles(arguments, isEmulator: true)
     configuration.accessObserver = recorded?.recorder
+    configuration.hasConsole = false
     let (server, url) = try startServer(arguments, configuration)
     defer { server.stop() }
     let address = String(url.drop { $0 != "/" }.dropFirst(2))

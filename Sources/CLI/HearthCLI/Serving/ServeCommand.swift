@@ -50,6 +50,7 @@ extension Command {
         "hosting", "PATH",
         "serve this folder, or the web app of this firebase.json; HOST=PATH for one host name"),
       .value("web-sdk", "DIR", "serve /__/firebase/VERSION/ from DIR/VERSION (default: redirect to Google)"),
+      .flag("no-console", "with --emulator: serve no console, and keep no log of requests for it"),
       .flag("require-indexes", "refuse queries that Firestore would refuse because an index is missing"),
       .flag("no-anonymous", "disable anonymous sign-in"),
       .flag("no-password-sign-in", "disable sign-in with a password"),
@@ -307,6 +308,7 @@ extension Command {
     if storage == .inMemory { configuration.mapBytes = 8 << 30 }
     configuration.mapBytes = try arguments.bytes("map-size", in: 1 << 20...1 << 46) ?? configuration.mapBytes
     configuration.requiresIndexes = arguments.has("require-indexes")
+    configuration.hasConsole = !arguments.has("no-console")
     configuration.indexes = arguments.values("indexes").map(databaseFile)
     configuration.rules = arguments.values("rules").map { text in
       let file = databaseFile(text)

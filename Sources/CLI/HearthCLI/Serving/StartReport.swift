@@ -25,6 +25,9 @@ struct StartReport {
   /// in memory, or no rules.
   var lines: [(title: String, text: String, isNotable: Bool)] {
     let isEmulator = configuration.mode == .emulator
+    let console =
+      isEmulator && configuration.hasConsole
+      ? [("console", "\(url)\(Server.consolePath)", isNotable: false)] : []
     return [
       (
         "mode",
@@ -35,7 +38,7 @@ struct StartReport {
       ),
       ("data", data, configuration.storage == .inMemory), ("rules", rules, configuration.rules.isEmpty),
       ("address", addresses, false),
-    ]
+    ] + console
   }
 
   private var data: String {
