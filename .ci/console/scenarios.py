@@ -81,7 +81,7 @@ def modules(browser):
             if (Math.abs(found - rank) > 0.01) failures.push(`rank ${rank}: ${found}`);
         }
         const { parseAddress, formatAddress } = await import("/core/address.js");
-        const place = parseAddress("#/demo/(default)/data/a%2Fb/%25?view=table&q=1%202", "x");
+        const place = parseAddress("#/demo/(default)/data/a%2Fb/%25?q=1%202&view=table", "x");
         equal("address", place.path, ["a/b", "%"]);
         equal("address again", parseAddress(formatAddress(place), "x"), place);
         const rules = await import("/parts/rules-text.js");
