@@ -152,7 +152,7 @@ let package = Package(
       "Gateway", in: "API",
       [
         "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "GatewayCore", "Transport", "IdentityService",
-        "Accounts", "FileService", "DatabaseService", "Callers", "DocumentModel",
+        "Accounts", "FileService", "DatabaseService", "Callers", "WireFormat", "DocumentModel",
       ]),
     library(
       "HearthServer", in: "Server",

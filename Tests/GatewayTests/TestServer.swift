@@ -82,7 +82,8 @@ final class TestServer: Sendable {
   func request(
     _ method: String, _ target: String, bytes body: [UInt8]?, headers: [(String, String)] = []
   ) throws -> Response {
-    var head = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    let host = headers.contains { $0.0 == "Host" } ? "" : "Host: localhost\r\n"
+    var head = "\(method) \(target) HTTP/1.1\r\n\(host)Connection: close\r\n"
     for (name, value) in headers { head += "\(name): \(value)\r\n" }
     if let body { head += "Content-Length: \(body.count)\r\n" }
     let response = try StreamedResponse(

@@ -1,7 +1,7 @@
 package import Accounts
 package import Callers
 package import DatabaseService
-import DocumentModel
+package import DocumentModel
 package import FileService
 import FirestoreAPI
 package import GatewayCore
@@ -18,8 +18,8 @@ package struct HTTPGateway: Sendable {
 
   /// Serves clients.
   package let requests: RequestDispatcher
-  /// Serves operators on a separate address, whose callers are all administrators.
-  package let operations: RequestDispatcher
+  /// The parts of the project that metrics report.
+  package let metrics: MetricsSource
   private let verifier: any TokenVerifier
 
   /// Creates a gateway for a service, its accounts and, if given, its files.
@@ -27,25 +27,47 @@ package struct HTTPGateway: Sendable {
   /// - Parameters:
   ///   - usesTLS: whether clients reach the server by `https`.
   ///   - hostName: the host on which the operator lets the server listen.
+  ///   - project: the project as a label of metrics, or `nil` if the server has only one.
   package init(
     _ service: FirestoreService, accounts: AccountStore, identity: AccountsService, files: StorageService? = nil,
     usesTLS: Bool = false, hostName: String? = nil,
-    operations: OperationsService
+    operations: OperationsService, project: String? = nil
   ) {
     verifier = accounts.mode.acceptsUnsignedTokens ? EmulatorTokens(accounts) : AccountTokens(accounts)
     let authenticator = Authenticator(verifier: verifier, mode: service.mode, hostName: hostName)
     let channels = WebChannelHandler(service, authenticator)
-    let metrics = MetricsReport(operations, service) { channels.openChannels }
-    self.operations = RequestDispatcher(
-      OperationsHandler(
-        operations, metrics: metrics, service, Authenticator(everyoneIs: .admin, mode: service.mode)
-      ).endpoints)
+    let source = MetricsSource(project: project, service) { channels.openChannels }
+    metrics = source
+    let report = MetricsReport(operations) { [source] }
     requests = RequestDispatcher(
       Self.documents(service, authenticator, channels, files)
-        + KeysHandler(accounts, authenticator).endpoints + IdentityHandler(identity, authenticator).endpoints
-        + OperationsHandler(operations, metrics: metrics, service, authenticator).endpoints
+        + KeysHandler(accounts, authenticator, project: project).endpoints
+        + IdentityHandler(identity, authenticator).endpoints
+        + OperationsHandler(operations, metrics: report, service, authenticator).endpoints
         + RootHandler(operations, authenticator).endpoints + HubHandler(operations.hub, authenticator).endpoints
         + (files.map { Self.files($0, authenticator, accounts.serviceKeys, usesTLS: usesTLS) } ?? []))
+  }
+
+  /// Serves operators on a separate address, whose callers are all administrators. `sources` returns the projects that
+  /// metrics report.
+  package static func operations(
+    _ operations: OperationsService, mode: ServerMode, _ sources: @escaping @Sendable () -> [MetricsSource]
+  ) -> RequestDispatcher {
+    let authenticator = Authenticator(everyoneIs: .admin, mode: mode)
+    return RequestDispatcher(
+      OperationsHandler(
+        operations, metrics: MetricsReport(operations, sources), FirestoreService(withoutDatabasesIn: mode),
+        authenticator
+      ).endpoints)
+  }
+
+  /// Serves health checks to clients that name no project. None of them is an administrator.
+  static func operationsWithoutProject(_ operations: OperationsService, mode: ServerMode) -> RequestDispatcher {
+    let authenticator = Authenticator(verifier: nil, mode: mode)
+    return RequestDispatcher(
+      OperationsHandler(
+        operations, metrics: MetricsReport(operations) { [] }, FirestoreService(withoutDatabasesIn: mode), authenticator
+      ).endpoints + RootHandler(operations, authenticator).endpoints)
   }
 
   private static func documents(

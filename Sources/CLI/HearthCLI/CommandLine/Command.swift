@@ -72,7 +72,7 @@ struct Command: Sendable {
       .checkFiles, .doctor, .indexes, .stats, .listeners, .accountsList, .accountsCreate, .accountsDelete,
       .accountsSetClaims, .accountsDisable, .accountsEnable, .accountsExport, .accountsImport, .keysCreate,
       .keysList, .keysRevoke, .keysRotate, .token, .rulesCheck, .rulesTest, .rulesExplain, .filesList,
-      .filesCopy, .filesRemove,
+      .filesCopy, .filesRemove, .projectsList, .projectsCheck,
     ]
   }
 

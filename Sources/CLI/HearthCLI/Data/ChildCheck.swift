@@ -18,9 +18,11 @@ struct ChildCheck {
 
   /// Runs a verb of this program on a path and waits for its end. `progress` receives each number that it prints.
   /// - Throws: ``CommandFailure`` if no child process can be started.
-  static func run(_ verb: Command, on path: String, progress: (Int) -> Void) throws -> ChildCheck {
+  static func run(
+    _ verb: Command, on path: String, of owner: String? = nil, progress: (Int) -> Void
+  ) throws -> ChildCheck {
     var check = ChildCheck()
-    let (pid, input) = try start([verb.name, "--", path])
+    let (pid, input) = try start([verb.name, "--", path] + (owner.map { [$0] } ?? []))
     let isSilent = check.read(input, progress)
     close(input)
     if isSilent { kill(pid, SIGKILL) }

@@ -20,6 +20,10 @@ extension Command {
       .value("data", "DIR", "the data directory, created if missing (default: ./hearth-data)"),
       .flag("in-memory", "keep all data in memory (default: with --emulator and without --data)"),
       .value("project", "ID", "the project; --emulator serves all (default: $HEARTH_PROJECT, $GOOGLE_CLOUD_PROJECT)"),
+      .repeated("databases", "NAME", "a database of the project to serve in production (default: (default))"),
+      .value(
+        "projects", "DIR", "in production, serve each folder of DIR as a project (default: projects beside hearth.json)"
+      ),
       .flag("emulator", "for development and tests: accept unsigned tokens; without rules, admit every client"),
       .flag(
         "allow-remote-emulator", "let an emulator listen beyond this machine; every client can be an administrator"),
@@ -82,6 +86,11 @@ extension Command {
       hearth.json in the working directory can set the same options under the same names. The command line overrides
       it. Options that neither sets are read from firebase.json: rules and indexes, and with --emulator the host and
       the ports.
+
+      A server in production serves several projects if there is a directory named projects beside hearth.json, or if
+      --projects names one. Each folder in it is a project; its name is the project ID. SIGHUP makes the server serve
+      new folders, and end those that were removed. --project then names the default project, if there is one. A
+      project that is not valid is reported, and the others are served.
 
       One port serves everything. Apps for Firebase's Emulator Suite often contain the ports of its services, so
       --emulator also listens on 9099 (accounts), 9199 (files) and 4400 (the hub), or on the ports that firebase.json
@@ -206,7 +215,8 @@ extension Command {
     of server: Server, signals: sigset_t, _ configuration: HearthConfiguration, _ supervisor: Supervisor
   ) {
     let isReloadable =
-      configuration.tls != nil || !configuration.rules.isEmpty || configuration.storageRules != nil
+      configuration.tls != nil || configuration.loadProjects != nil || !configuration.rules.isEmpty
+      || configuration.storageRules != nil
       || !configuration.trustedIssuers.isEmpty || !configuration.onlineIssuers.isEmpty
     let endsOnHangUp = !isReloadable && !supervisor.isPresent && hasTerminal
     while true {
@@ -261,6 +271,10 @@ extension Command {
     configuration.port = try arguments.integer("port", in: 0...65535) ?? configuration.port
     configuration.tls = try tlsFiles(arguments)
     configuration.project = DatabaseChoice.project(arguments)
+    if arguments.has("databases") { configuration.databases = try databases(arguments) }
+    if !isEmulator, let directory = projectsDirectory(arguments) {
+      configuration.loadProjects = { ProjectFolder.all(in: directory).map { $0.source() } }
+    }
     if arguments.has("enterprise-database") {
       configuration.enterpriseDatabases = arguments.values("enterprise-database")
     }
@@ -294,6 +308,29 @@ extension Command {
       throw arguments.refusal(of: "project", project, "is not a valid project ID")
     }
     return configuration
+  }
+
+  /// Returns the IDs of the databases to serve.
+  /// - Throws: ``CommandFailure`` if one is not valid.
+  private static func databases(_ arguments: Arguments) throws -> [String] {
+    let names = arguments.values("databases")
+    for name in names where DatabaseID(project: "p", database: name) == nil {
+      throw arguments.refusal(of: "databases", name, "is not a valid database ID")
+    }
+    return names
+  }
+
+  /// Returns the directory of project folders, or `nil` if the server has only one project: the option, or `projects`
+  /// beside the configuration file if both exist.
+  private static func projectsDirectory(_ arguments: Arguments) -> String? {
+    if let directory = arguments.value("projects") { return directory }
+    // The options of a project's own file do not name projects.
+    guard arguments.accepts("projects") else { return nil }
+    let file = arguments.value("config") ?? ConfigurationFile.name
+    let directory = file.contains("/") ? LocalPath.folder(of: file) + "/projects" : "projects"
+    var status = stat()
+    guard access(file, F_OK) == 0, stat(directory, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return nil }
+    return directory
   }
 
   /// Returns the values of options that the configuration determines, defaults included.
@@ -412,6 +449,9 @@ extension Command {
   private static func imports(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> ImportSources? {
     let files = arguments.values("import")
     guard !files.isEmpty else { return nil }
+    if configuration.loadProjects != nil {
+      throw arguments.refusal(of: ["import"], "needs a server with one project; use `hearth import` while it runs")
+    }
     if configuration.mode == .production, configuration.project == nil {
       throw arguments.refusal(of: ["import"], "needs a project for the documents; add --project ID")
     }
