@@ -72,9 +72,9 @@ import TestSupport
   @Test func accountsAreCopiedFromARunningProject() throws {
     let (data, copy, key) = (directory.file("data"), directory.file("copy"), directory.file("backend.json"))
     try fill(data)
-    _ = try succeed(["keys", "create", "backend", "--data", data, "--project", "shop", "--output", key])
     let source = try HearthProcess(arguments: ["--data", data, "--project", "shop"])
     defer { source.process.stop() }
+    _ = try succeed(["keys", "create", "backend", "--data", data, "--project", "shop", "--output", key])
     let url = "http://127.0.0.1:\(source.port)"
     let copying = ["accounts", "import", "--from", url, "--data", copy, "--project", "shop"]
     #expect(try succeed(copying + ["--from-key", key]).contains("imported 3 of 3 accounts"))

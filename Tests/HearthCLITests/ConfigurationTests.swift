@@ -154,7 +154,6 @@ import TestSupport
       #"other.json: "tls-cert" and "tls-key" belong together"#
     ),
     ("hearth.json", #"{"quiet": true, "log-level": "info"}"#, "", #"hearth.json: "quiet" and "log-level" exclude"#),
-    ("hearth.json", #"{"import": ["x.json"], "in-memory": true}"#, "", #"hearth.json: "import" needs a project"#),
     ("x", "", "--config missing.json", "missing.json: cannot be opened: No such file"),
     ("firebase.json", #"{"firestore": {"rules": "gone"}}"#, "", #"firebase.json: "firestore.rules" names gone"#),
   ])

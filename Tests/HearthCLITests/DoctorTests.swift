@@ -47,6 +47,48 @@ import TestSupport
     #expect(found.lines.contains("ok reach: this machine only"))
   }
 
+  @Test func comparesTheProjectWithTheData() throws {
+    let data = directory.file("data")
+    let tree = try directory.write("tree.json", #"{"$collections": ["notes"], "notes": {"a": {"n": 1}}}"#)
+    #expect(try HearthBinary.run(["import", tree, "--data", data, "--project", "shop"]).exit == .code(0))
+    #expect(try findings(["--data", data, "--project", "shop"]).lines.contains("ok project: shop"))
+    #expect(try findings(["--data", data]).lines.contains("ok project: shop, the only project of \(data)"))
+    // The package's configuration contains an example.
+    let other = try findings(["--data", data, "--project", "my-project"])
+    #expect(
+      other.lines.contains(
+        "warning project: the server serves project my-project, but \(data) contains data of shop"), "\(other.output)")
+    let missing = try findings(["--data", directory.file("new")])
+    #expect(
+      missing.exit == .code(1)
+        && missing.lines.contains("problem project: no project is set, so the server does not start"))
+  }
+
+  @Test func checksTheFurtherPortsOfAnEmulator() throws {
+    let server = try HearthProcess(arguments: ["--emulator", "--in-memory"])
+    defer { server.process.stop() }
+    let main = try HearthProcess.inMemory()
+    defer { main.process.stop() }
+    let found = try findings(
+      [
+        "--emulator", "--port", "\(main.port)", "--auth-port", "\(server.port)", "--storage-port", "0", "--hub-port",
+        "0",
+      ])
+    #expect(found.exit == .code(1))
+    #expect(
+      found.lines.contains { $0.hasPrefix("problem auth port: port \(server.port) on 127.0.0.1 is already in use") },
+      "\(found.output)")
+    #expect(!found.lines.contains { $0.contains("storage port") })
+  }
+
+  @Test func fetchesTheKeysOfIssuersWithoutAFile() throws {
+    let found = try findings(["--in-memory", "--project", "p", "--trust-issuer", "https://127.0.0.1:9,app"])
+    #expect(found.exit == .code(1))
+    #expect(
+      found.lines.contains { $0.hasPrefix("problem issuer: the keys of https://127.0.0.1:9 cannot be fetched: ") },
+      "\(found.output)")
+  }
+
   private static func ruleset(_ allow: String) -> String {
     """
     rules_version = '2';

@@ -44,9 +44,12 @@ import TestSupport
     let account = try #require(
       try JSONSerialization.jsonObject(with: Data(contentsOf: URL(filePath: file))) as? [String: String])
     #expect(account["type"] == "service_account" && account["token_uri"] == "http://127.0.0.1:9/token")
-    let again = try run("keys", "create", "backend", "--output", file)
+    let again = try run("keys", "create", "backend", "--url", "http://127.0.0.1:9", "--output", file)
     #expect(again.exit == .code(1) && again.output.contains("exists"))
-    let taken = try run("keys", "create", "backend", "--output", directory.file("other.json"))
+    let unknown = try run("keys", "create", "other", "--output", "-")
+    #expect(unknown.exit == .code(64) && unknown.output.contains("--url https://db.example.com"), "\(unknown.output)")
+    let taken = try run(
+      "keys", "create", "backend", "--url", "http://127.0.0.1:9", "--output", directory.file("other.json"))
     #expect(taken.exit == .code(1) && taken.output.contains("a key named backend already exists"), "\(taken.output)")
     #expect(try run("keys", "list").output.hasPrefix("backend  "))
     #expect(try run("keys", "revoke", "backend").exit == .code(0))
@@ -99,7 +102,9 @@ import TestSupport
   }
 
   @Test func backupsContainTheKeys() throws {
-    #expect(try run("keys", "create", "backend", "--output", directory.file("b.json")).exit == .code(0))
+    let made = try run(
+      "keys", "create", "backend", "--url", "https://db.example.com", "--output", directory.file("b.json"))
+    #expect(made.exit == .code(0), "\(made.output)")
     let copy = directory.file("copy")
     #expect(try HearthBinary.run(["backup", copy, "--data", data]).exit == .code(0))
     #expect(try HearthBinary.run(["keys", "list", "--data", copy]).output.hasPrefix("backend  "))
@@ -134,7 +139,7 @@ import TestSupport
       #expect(try HearthBinary.run(["serve", "--in-memory"] + words).exit == .code(64))
     }
     let missing = try HearthBinary.run([
-      "serve", "--in-memory", "--trust-issuer", "https://securetoken.google.com/a=nowhere",
+      "serve", "--in-memory", "--project", "demo", "--trust-issuer", "https://securetoken.google.com/a=nowhere",
     ])
     #expect(missing.exit == .code(65), "\(missing.output)")
   }

@@ -42,6 +42,7 @@ import Testing
     ("Threads for work that waits", "Sources/Basics/WorkerLimits.swift"),
     ("Memory and temporary files of queries", "Sources/Basics/Scratch/ScratchLimits.swift"),
     ("Connections", configurationPath),
+    ("Connections over the admin socket", "Sources/HTTP/Transport/Connection/AdminPeer.swift"),
     ("HTTP/2", "Sources/HTTP/Transport/HTTP2/HTTP2Limits.swift"),
     ("Turns of an event loop", "Sources/HTTP/Transport/Loop/LoopTime.swift"),
     ("JSON requests", "Sources/Wire/WireFormat/JSON/JSONDocument.swift"),

@@ -27,10 +27,11 @@ package struct HTTPGateway: Sendable {
   /// - Parameters:
   ///   - usesTLS: whether clients reach the server by `https`.
   ///   - hostName: the host on which the operator lets the server listen.
+  ///   - addresses: the URLs for the keys of programs.
   ///   - project: the project as a label of metrics, or `nil` if the server has only one.
   package init(
     _ service: FirestoreService, accounts: AccountStore, identity: AccountsService, files: StorageService? = nil,
-    usesTLS: Bool = false, hostName: String? = nil,
+    usesTLS: Bool = false, hostName: String? = nil, addresses: ServerAddresses = ServerAddresses(publicURL: nil),
     operations: OperationsService, project: String? = nil
   ) {
     verifier = accounts.mode.acceptsUnsignedTokens ? EmulatorTokens(accounts) : AccountTokens(accounts)
@@ -41,7 +42,7 @@ package struct HTTPGateway: Sendable {
     let report = MetricsReport(operations) { [source] }
     requests = RequestDispatcher(
       Self.documents(service, authenticator, channels, files)
-        + KeysHandler(accounts, authenticator, project: project).endpoints
+        + KeysHandler(accounts, authenticator, addresses: addresses, project: project).endpoints
         + IdentityHandler(identity, authenticator).endpoints
         + OperationsHandler(operations, metrics: report, service, authenticator).endpoints
         + RootHandler(operations, authenticator).endpoints + HubHandler(operations.hub, authenticator).endpoints

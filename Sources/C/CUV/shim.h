@@ -13,6 +13,15 @@ static inline int cuv_accept(int listening) {
   return accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 }
 
+// Returns the user of the process at the other end of a Unix socket, or -1. glibc declares struct ucred only for GNU
+// programs.
+static inline long cuv_peer_user(int socket) {
+  struct { int process; unsigned user, group; } peer;
+  socklen_t length = sizeof peer;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || length != sizeof peer) return -1;
+  return peer.user;
+}
+
 // Swift cannot call prctl, which has variable arguments.
 static inline void cuv_name_thread(const char *name) {
   prctl(PR_SET_NAME, name, 0, 0, 0);

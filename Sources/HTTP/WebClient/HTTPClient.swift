@@ -29,6 +29,8 @@ package final class HTTPClient {
     package var bodyBytesMax = 64 << 20
     /// A PEM file with certificates of authorities to trust besides those in the system's directory.
     package var authoritiesFile: String?
+    /// The Unix socket to connect to instead of the host and the port, which then only name the server.
+    package var unixSocket: UnixSocket?
     /// Whether to use HTTP/2 if the server offers it. Only with TLS.
     package var usesHTTP2 = false
     /// Whether to send a request again if the server has closed the kept connection meanwhile. Never applies to POST
@@ -39,8 +41,21 @@ package final class HTTPClient {
     package init() {}
   }
 
-  /// The server's URL, as errors show it.
+  /// A Unix socket of this machine.
+  package struct UnixSocket: Sendable {
+    /// The path for the system, of at most 107 bytes.
+    package var path: String
+    /// The path for messages.
+    package var name: String
+
+    /// Creates a name for a socket.
+    package init(path: String, name: String) { (self.path, self.name) = (path, name) }
+  }
+
+  /// The server's URL, or the path of its socket, as errors show it.
   package let address: String
+  /// The server's URL.
+  let url: String
   /// Whether the client uses TLS.
   package let isSecure: Bool
   /// Ends this client's requests from other threads.
@@ -56,7 +71,8 @@ package final class HTTPClient {
     self.host = host
     self.isSecure = isSecure
     self.options = options
-    address = "\(isSecure ? "https" : "http")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+    url = "\(isSecure ? "https" : "http")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+    address = options.unixSocket?.name ?? url
   }
 
   deinit {

@@ -14,6 +14,7 @@ final class Transfer {
 
   private let request: Request
   private let address: String
+  private let url: String
   private let host: String
   private let options: HTTPClient.Options
   private var fields: UnsafeMutablePointer<curl_slist>?
@@ -32,7 +33,7 @@ final class Transfer {
   init(_ request: Request, of client: HTTPClient, _ easy: UnsafeMutableRawPointer) {
     self.request = request
     self.easy = easy
-    (address, host, options) = (client.address, client.host, client.options)
+    (address, url, host, options) = (client.address, client.url, client.host, client.options)
     errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
     errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
     rewind()
@@ -67,7 +68,8 @@ final class Transfer {
     try set(CURLOPT_SSL_VERIFYHOST, 2)
     if let file = options.authoritiesFile { try set(CURLOPT_CAINFO, text: file) }
     try check(hearth_curl_set_callbacks(easy, Self.callbacks, Unmanaged.passUnretained(self).toOpaque()))
-    try set(CURLOPT_URL, text: address)
+    try set(CURLOPT_URL, text: url)
+    if let socket = options.unixSocket { try set(CURLOPT_UNIX_SOCKET_PATH, text: socket.path) }
     try set(CURLOPT_REQUEST_TARGET, text: request.target)
     if request.method == "HEAD" {
       try set(CURLOPT_NOBODY, 1)

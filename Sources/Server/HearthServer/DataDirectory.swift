@@ -8,6 +8,7 @@ import LMDBEngine
 ///
 ///     DIR/FORMAT                                    the layout's number, in text
 ///     DIR/hearth.lock                               the process that uses the directory
+///     DIR/run/admin.sock                            the socket of the running server for the command line
 ///     DIR/databases/{project}/{database}/data.mdb   one LMDB environment per database, data.mdb-lock beside it
 ///     DIR/accounts/{project}/data.mdb               the users of a project, and the keys of their tokens
 ///     DIR/files/…                                   the stored files, see ``FilesSetup``
@@ -115,6 +116,19 @@ package final class DataDirectory: Sendable {
       if stat(secret, &status) == 0, status.st_mode & 0o077 != 0 { throw .exposed(path: secret) }
     }
     return file
+  }
+
+  /// Returns the projects of a data directory, sorted: those with databases or, if no project has one, those with
+  /// accounts.
+  package static func projects(in path: String) -> [String] {
+    let databases = Set(((try? databases(in: path)) ?? []).map(\.project)).sorted()
+    return databases.isEmpty ? accountsProjects(in: path) : databases
+  }
+
+  /// Returns the project of a data directory that has exactly one.
+  package static func onlyProject(in path: String) -> String? {
+    let projects = projects(in: path)
+    return projects.count == 1 ? projects[0] : nil
   }
 
   /// Returns the databases of a data directory, sorted by name.

@@ -145,6 +145,9 @@ public struct HearthConfiguration: Sendable {
   public var port = 8080
   /// Further ports to listen on, in emulator mode only. One port is enough for clients that know it.
   public var emulatorPorts: [EmulatorPort] = []
+  /// The URL at which clients on other machines reach the server, such as `https://db.example.com`. New keys of programs
+  /// contain it.
+  public var publicURL: String?
   /// The certificate files for TLS. If `nil`, the server uses plain HTTP.
   public var tls: TLSFiles?
   /// The place where documents are stored.

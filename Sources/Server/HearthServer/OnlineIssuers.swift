@@ -20,7 +20,7 @@ public struct FetchedDocument: Sendable {
 ///
 /// If a fetch fails, the previous keys stay in use, a warning is logged, and the fetch is repeated after a pause that
 /// grows. Until the first fetch succeeds, the server rejects the tokens of the issuer.
-final class OnlineIssuers: Sendable {
+package final class OnlineIssuers: Sendable {
   /// The shortest and the longest time between two successful fetches, in seconds.
   static let periodSeconds = 300...86_400
   /// The time between two fetches if the issuer does not name one, in seconds.
@@ -79,7 +79,8 @@ final class OnlineIssuers: Sendable {
   private func update(_ index: Int) {
     let issuer = configuration.onlineIssuers[index]
     do {
-      let document = try keys(of: issuer)
+      guard let fetch else { throw TokenError.unknownKey }
+      let document = try Self.keys(of: issuer, fetch)
       if states.withLock({ $0[index].keys }) != document.bytes {
         try issuers.trust(TrustedIssuer(issuer: issuer.issuer, audience: issuer.audience), keys: document.bytes)
         configuration.log(.info, "issuer.keys", "received the keys of \(issuer.issuer)")
@@ -100,10 +101,23 @@ final class OnlineIssuers: Sendable {
     }
   }
 
+  /// Fetches the keys of an issuer once, as the server would.
+  /// - Throws: ``HearthError/configuration(_:)`` with the reason if they cannot be fetched or used.
+  package static func check(
+    _ issuer: HearthConfiguration.OnlineIssuer, _ fetch: (String) throws -> FetchedDocument
+  ) throws(HearthError) {
+    do {
+      let document = try keys(of: issuer, fetch)
+      try TrustedIssuers().trust(
+        TrustedIssuer(issuer: issuer.issuer, audience: issuer.audience), keys: document.bytes)
+    } catch { throw .configuration("\(error)") }
+  }
+
   /// Fetches the keys of an issuer: from its own URL, or from the one that its discovery document names (OpenID Connect
   /// Discovery 1.0, section 4).
-  private func keys(of issuer: HearthConfiguration.OnlineIssuer) throws -> FetchedDocument {
-    guard let fetch else { throw TokenError.unknownKey }
+  private static func keys(
+    of issuer: HearthConfiguration.OnlineIssuer, _ fetch: (String) throws -> FetchedDocument
+  ) throws -> FetchedDocument {
     if let url = issuer.keysURL { return try fetch(url) }
     let discovery = try fetch("\(issuer.issuer)/.well-known/openid-configuration")
     guard let map = MapValue(json: discovery.bytes), let url = map.text("jwks_uri"), url.hasPrefix("https://"),

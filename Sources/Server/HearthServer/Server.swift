@@ -6,6 +6,7 @@ package import DocumentStore
 package import Files
 import Gateway
 package import GatewayCore
+import Glibc
 import KeyValue
 import OperationsAPI
 import Synchronization
@@ -28,6 +29,10 @@ public final class Server: Sendable {
   private let emulatorPorts: EmulatorPorts
   private let hub = EmulatorHub()
   private let isStopped = Atomic(false)
+  /// The URLs for the keys of programs.
+  private let addresses: ServerAddresses
+  /// The socket for the command line, while the server runs. Only a server with a data directory has one.
+  private let adminSocket = Mutex<AdminSocket?>(nil)
 
   /// The version of Hearth.
   public static let version = "0.1.0"
@@ -72,7 +77,8 @@ public final class Server: Sendable {
       droppedLogLines: { log?.droppedLines ?? 0 },
       staleRulesFiles: { [weak projects] in projects?.staleRulesFiles ?? 0 },
       hub: hub)
-    try projects.open(operations)
+    addresses = ServerAddresses(publicURL: configuration.publicURL)
+    try projects.open(operations, addresses)
     if let own = projects.own { readiness.check(own.registry, own.rulesRegistry, project: configuration.project) }
     // The operator decides which clients reach this address.
     let listener = HTTPGateway.operations(operations, mode: configuration.serverMode) { [weak projects] in
@@ -103,18 +109,43 @@ public final class Server: Sendable {
         let url = Self.url("http", own)
         configuration.log(.info, "operations.listening", "metrics at \(url)/metrics", [("url", .text(url))])
       }
-      address = try http.start()
+      address = try listen()
     } catch { throw emulatorPorts.failure(error) ?? Self.error(error) }
     if configuration.mode == .emulator {
       emulatorPorts.announce(main: address, http.furtherPorts, in: hub, configuration)
     }
     let url = Self.url(configuration.tls == nil ? "http" : "https", address)
+    addresses.listeningURL = url
     do { try directory?.announce(url: url) } catch { throw .storage(error.description) }
     readiness.phase = .serving
     scheduleMaintenance()
     projects.start()
     if projects.hasRules { watchRules() }
     return url
+  }
+
+  /// Starts the loops with the admin socket, if the data directory can have one. The server works without it.
+  private func listen() throws(TransportError) -> (host: String, port: Int) {
+    var admin: AdminSocket?
+    do throws(HearthError) {
+      admin = try directory.map { (directory) throws(HearthError) in
+        try AdminSocket(in: directory.path)
+      }
+    } catch {
+      configuration.log(
+        .warn, "admin.unavailable", "the command line cannot use this server's admin socket: \(error.description)")
+    }
+    do throws(TransportError) {
+      let address = try http.start(adminSocket: admin?.descriptor)
+      adminSocket.withLock { $0 = admin }
+      return address
+    } catch {
+      if let admin {
+        close(admin.descriptor)
+        admin.remove()
+      }
+      throw error
+    }
   }
 
   /// Reloads the TLS certificate and its key, for new connections. Does nothing without TLS.
@@ -152,6 +183,11 @@ public final class Server: Sendable {
     readiness.phase = .stopping
     projects.stopWork()
     http.stop(graceSeconds: configuration.stopGraceSeconds)
+    // The lock of the data directory is still held, so this is not the socket of the next server.
+    adminSocket.withLock { socket in
+      socket?.remove()
+      socket = nil
+    }
     // Last, so operators' tools can see meanwhile that the server is stopping.
     operationsHTTP?.stop(graceSeconds: 1)
     projects.close()

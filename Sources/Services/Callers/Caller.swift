@@ -12,6 +12,7 @@ package enum Caller: Sendable {
   /// A user, subject to security rules; `nil` if unauthenticated.
   case user(RulesAuth?)
 
-  /// An administrator without a key: the owner of an emulator, or this process.
+  /// An administrator without a key: the owner of an emulator, this process, or a process that may open the admin
+  /// socket.
   package static let admin = Caller.administrator(revocationCheck: nil)
 }

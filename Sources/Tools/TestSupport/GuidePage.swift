@@ -117,8 +117,8 @@ package struct GuideRun: Sendable {
       reserved.listen()
       address.port = reserved.number
       // The server takes over the reserved socket, as it does from systemd, and then ignores its own --port.
-      let command =
-        Self.environment(folder.path, address) + "LISTEN_FDS=1 LISTEN_PID=$$ exec \(block.commands.trimmed)\n"
+      let serve = address.replacingPagePort(in: block.commands.trimmed)
+      let command = Self.environment(folder.path, address) + "LISTEN_FDS=1 LISTEN_PID=$$ exec \(serve)\n"
       let process = try ServerProcess(
         executable: "/bin/bash", arguments: ["-c", command], socket: reserved.descriptor)
       serving = process

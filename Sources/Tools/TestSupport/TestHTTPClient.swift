@@ -38,18 +38,27 @@ package enum TestHTTPClientError: Error, Equatable {
   }
 }
 
-/// The HTTP client of the command line on one connection to a loopback port, kept open between requests.
+/// The HTTP client of the command line on one connection to a loopback port or a Unix socket, kept open between requests.
 ///
 /// It never sends a request twice. A request whose response is lost fails, so the caller knows which requests were
 /// acknowledged. Use it from one thread at a time.
 package final class TestHTTPClient {
   private let port: UInt16
+  private let socket: String?
   private let timeoutSeconds: Int
   private lazy var client = makeClient()
 
   /// Creates a client of `127.0.0.1:port` that waits at most `timeoutSeconds` for each piece of a response.
   package init(port: UInt16, timeoutSeconds: Int = 30) {
     self.port = port
+    socket = nil
+    self.timeoutSeconds = timeoutSeconds
+  }
+
+  /// Creates a client of a Unix socket, whose requests name the host `localhost`.
+  package init(unixSocket path: String, timeoutSeconds: Int = 30) {
+    port = 80
+    socket = path
     self.timeoutSeconds = timeoutSeconds
   }
 
@@ -59,7 +68,8 @@ package final class TestHTTPClient {
     options.stallMilliseconds = timeoutSeconds * 1000
     options.bodyBytesMax = .max
     options.repeatsRequests = false
-    return HTTPClient(host: "127.0.0.1", port: Int(port), options: options)
+    options.unixSocket = socket.map { .init(path: $0, name: $0) }
+    return HTTPClient(host: socket == nil ? "127.0.0.1" : "localhost", port: Int(port), options: options)
   }
 
   /// Closes the connection. The next request opens a new one.

@@ -4,6 +4,8 @@ import Foundation
 package struct Tool: Sendable {
   package static let curl = Tool("curl", package: "curl")
   package static let openssl = Tool("openssl", package: "openssl")
+  package static let setpriv = Tool("setpriv", package: "util-linux")
+  package static let script = Tool("script", package: "bsdutils", mayBeMissing: true)
   package static let nghttp = Tool("nghttp", package: "nghttp2-client", mayBeMissing: true)
   package static let h2load = Tool("h2load", package: "nghttp2-client", mayBeMissing: true)
 

@@ -44,15 +44,15 @@ package struct Authenticator: Sendable {
     everyone = caller
   }
 
-  /// Returns the caller of a request: an unauthenticated one if it contains no credentials. `token` is used if the
-  /// header is missing.
+  /// Returns the caller of a request. `token` is used if the header is missing. Without credentials, the caller is an
+  /// administrator if the request came over the admin socket, and otherwise unauthenticated.
   ///
   /// - Throws: `UNAUTHENTICATED` if the credentials have another scheme or the server accepts no tokens, and the
   ///   errors of the verifier.
   package func caller(of request: borrowing HTTPRequest, token: String? = nil) throws(Status) -> Caller {
     if let everyone { return everyone }
     if let header = request.header("authorization"), !header.isEmpty { return try caller(authorization: header) }
-    guard let token, !token.isEmpty else { return .user(nil) }
+    guard let token, !token.isEmpty else { return request.isFromAdminSocket ? .admin : .user(nil) }
     return try Array(token.utf8).withRawBytes { (token) throws(Status) in try caller(bearing: token) }
   }
 

@@ -13,6 +13,11 @@ package final class RequestDispatcher: RequestHandler {
   /// Handles a request. Responds at once or later, on the loop of the connection.
   package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
     let responder = Responder(exchange, request)
+    guard !request.isForwardedToAdminSocket else {
+      return responder.sendText(
+        403,
+        "The admin socket serves no proxies and no browsers. Send requests to it directly, with the host localhost.\n")
+    }
     guard request.method != .options else { return responder.sendPreflight(request) }
     guard let endpoint = endpoint(for: request, exchange) else { return responder.sendText(404, "Not Found\n") }
     endpoint.handle(request, exchange.match, responder)
@@ -20,7 +25,8 @@ package final class RequestDispatcher: RequestHandler {
 
   /// Opens the body of a request whose route reads it piece by piece.
   package func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
-    guard request.method != .options, let endpoint = endpoint(for: request, exchange), endpoint.isStreamed,
+    guard request.method != .options, !request.isForwardedToAdminSocket,
+      let endpoint = endpoint(for: request, exchange), endpoint.isStreamed,
       !exchange.match.isWrongMethod
     else { return nil }
     return endpoint.open(request, exchange.match, Responder(exchange, request))

@@ -12,18 +12,24 @@ import WireFormat
 /// - `POST /token`: an access token for the assertion of a service key (RFC 7523).
 /// - `GET`, `POST /hearth/v1/keys`, `DELETE /hearth/v1/keys/{name}`: the service keys.
 /// - `POST /hearth/v1/keys:rotate`: creates new signing keys. Send `{"immediately": true}` if a key was leaked.
+/// - `GET /hearth/v1/server`: the project, the mode and the URLs of the server.
 /// - `POST /hearth/v1/tokens`: `{"uid": …, "claims": {…}}` → an ID token for tests.
 ///
 /// The paths under `/hearth/` are for administrators.
 package final class KeysHandler: API {
   package let authenticator: Authenticator
   private let accounts: AccountStore
+  private let addresses: ServerAddresses
   /// The query with which the URL of the public keys names the project, or an empty text.
   private let projectQuery: String
 
   /// Creates a handler for the keys of accounts. `project` is the project of a server that serves several.
-  package init(_ accounts: AccountStore, _ authenticator: Authenticator, project: String? = nil) {
+  package init(
+    _ accounts: AccountStore, _ authenticator: Authenticator,
+    addresses: ServerAddresses = ServerAddresses(publicURL: nil), project: String? = nil
+  ) {
     self.accounts = accounts
+    self.addresses = addresses
     projectQuery = project.map { "?project=\($0)" } ?? ""
     self.authenticator = authenticator
   }
@@ -58,6 +64,7 @@ package final class KeysHandler: API {
       control(.delete, "/keys/{name...}") { try $0.revokeKey($1, $2) },
       control(.post, "/keys:rotate") { try $0.rotateKeys($1, $2) },
       control(.post, "/tokens") { try $0.issueToken($1, $2) },
+      control(.get, "/server") { handler, _, call in Self.sendNoStore(handler.description.json, call.responder) },
     ]
   }
 
@@ -151,11 +158,27 @@ package final class KeysHandler: API {
 
   // MARK: Administration
 
+  /// The project, the mode and the URLs of the server. A URL that is not known is missing.
+  private var description: MapValue {
+    var map = MapValue([
+      ("project", .string(accounts.project.id)),
+      ("mode", .string(accounts.mode.acceptsUnsignedTokens ? "emulator" : "production")),
+    ])
+    map["url"] = addresses.listeningURL.map(Value.string)
+    map["publicUrl"] = addresses.publicURL.map(Value.string)
+    map["keyUrl"] = addresses.keyURL.map(Value.string)
+    return map
+  }
+
   private func createKey(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
     let body = try Self.object(request.body)
     let (name, url) = (body.text("name") ?? "", body.text("url"))
-    guard let url = url ?? Self.origins(of: request).first else {
-      throw Status(.invalidArgument, "The body must be {\"name\": …, \"url\": …}.")
+    // The host of the admin socket leads nowhere.
+    let own = addresses.publicURL ?? (request.isFromAdminSocket ? addresses.keyURL : Self.origins(of: request).first)
+    guard let url = url ?? own else {
+      throw Status(
+        .invalidArgument,
+        "The server does not know its public URL. Send {\"name\": …, \"url\": …}, or start it with --public-url.")
     }
     let (accounts, client) = (accounts, request.clientAddress)
     Self.work(call.responder) { () throws(TokenError) in

@@ -21,9 +21,8 @@ enum AccountsChoice {
       DatabaseChoice.projectOption,
     ] + DatabaseChoice.credentialOptions + [DatabaseChoice.authoritiesOption]
 
-  /// Opens a data directory, or connects to the server that uses it. A user who can read the directory is an
-  /// administrator of that server. If the server uses TLS, its certificate must be valid for the address that it
-  /// announced.
+  /// Opens a data directory, or connects to the server that uses it. Access to the directory
+  /// makes the user an administrator of that server.
   /// - Throws: ``CommandFailure`` or `StorageError` if that fails.
   static func find(_ arguments: Arguments) throws -> AccountsChoice {
     try arguments.exclude("data", "server")
@@ -31,23 +30,27 @@ enum AccountsChoice {
       return .server(try ServerClient(arguments))
     }
     let path = arguments.value("data") ?? "./hearth-data"
-    let project = DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject
-    guard let id = DatabaseID(project: project) else {
-      throw CommandFailure.usage("'\(project)' is not a valid project ID")
-    }
+    let id = try DatabaseChoice.database(arguments, in: path)
     let directory: DataDirectory
     do throws(StorageError) { directory = try DataDirectory(path) } catch {
-      guard case .locked = error, let url = DataDirectoryLock.announcedURL(directory: path) else { throw error }
-      let file = DataDirectory.accountsFile(of: id.project, in: path)
-      guard access(file, F_OK) == 0 else {
-        throw CommandFailure.failed(
-          "the server that uses \(path) does not serve project \(id.project); name its own with --project")
+      switch error {
+      case .locked: return .server(try RunningServer(of: path, id, arguments, locked: error).client)
+      case .system(_, _, EACCES), .system(_, _, EPERM): throw strange(path) ?? error
+      default: throw error
       }
-      let accounts = try open(LMDBOptions(path: file, readOnly: true), id.project)
-      return .server(try ServerClient(url: url, token: accounts.serviceKeys.localAccessToken(), arguments))
     }
     let options = LMDBOptions(path: try directory.makeAccountsFile(of: id.project))
     return .directory(try open(options, id.project), directory)
+  }
+
+  /// Returns the error for a directory of another user.
+  private static func strange(_ path: String) -> CommandFailure? {
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_uid != geteuid() else { return nil }
+    let owner = AdminSocketFolder.userName(status.st_uid)
+    return CommandFailure.failed(
+      "\(path) belongs to \(owner), and only its owner administers it; run the command as that user: sudo -u \(owner) "
+        + "hearth …")
   }
 
   private static func open(_ options: LMDBOptions, _ project: String) throws -> AccountStore {

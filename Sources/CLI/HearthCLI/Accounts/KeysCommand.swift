@@ -9,7 +9,7 @@ extension Command {
     name: "keys create", summary: "Creates a service-account file for a server program with administrator rights.",
     operands: "NAME", operandCount: 1...1,
     options: AccountsChoice.options + [
-      .value("url", "URL", "the server's URL for the program (default: the server's own, or http://127.0.0.1:8080)"),
+      .value("url", "URL", "the server's URL for the program (default: the --public-url of the server)"),
       .value("output", "FILE", "write to this file; - prints it (default: NAME.json)"),
     ],
     details: """
@@ -17,15 +17,15 @@ extension Command {
       The private key exists only in this file: if you lose it, create a new key and revoke the old one. A program
       with the file has the rights of an administrator.
 
-      If the server uses TLS or is behind a proxy, give its public address with --url. With --data, the verb connects to
-      the address on which a running server listens. If the certificate of the server is not valid for that address,
-      give --server and --token instead, or stop the server first.
+      The file contains the URL at which the program reaches the server. If a server runs, the verb uses its --public-url,
+      the URL of --server, or, if it uses plain HTTP on a loopback address, that address. Otherwise it uses "public-url"
+      of hearth.json. If none of them is known, give the URL with --url; on a terminal, the verb asks for it.
       """,
     examples: [
-      ("hearth keys create backend --data ./hearth-data", "writes backend.json for http://127.0.0.1:8080"),
+      ("hearth keys create backend --data ./hearth-data", "writes backend.json, while a server uses the directory"),
       (
         "hearth keys create backend --data ./hearth-data --url https://db.example.com",
-        "for a server that uses TLS or is behind a proxy"
+        "for a program on another machine"
       ),
     ],
     run: { arguments in
@@ -37,12 +37,13 @@ extension Command {
       let file: [UInt8]
       switch try AccountsChoice.find(arguments) {
       case .directory(let accounts, let directory):
-        file = try withExtendedLifetime(directory) {
-          try accounts.serviceKeys.create(name: name, url: arguments.value("url") ?? "http://127.0.0.1:8080")
-        }
+        let url = try KeyURL.choose(arguments, known: ConfigurationFile.publicURL())
+        file = try withExtendedLifetime(directory) { try accounts.serviceKeys.create(name: name, url: url) }
       case .server(let client):
         var body = MapValue([("name", .string(name))])
-        body["url"] = arguments.value("url").map(Value.string)
+        let facts = try client.facts()
+        let chosen = arguments.has("data") ? nil : ServerClient.normalized(DatabaseChoice.server(arguments))
+        body["url"] = .string(try KeyURL.choose(arguments, known: facts?.publicURL ?? chosen ?? facts?.keyURL))
         file = try client.call("POST", "/hearth/v1/keys", body.json) ?? []
       }
       try write(file, to: output)

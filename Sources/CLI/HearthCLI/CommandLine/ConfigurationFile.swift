@@ -41,6 +41,10 @@ enum ConfigurationFile {
     return settings.merging(others) { own, _ in own }
   }
 
+  /// Returns the public URL in the configuration file of the working directory, or `nil` if it contains none.
+  /// - Throws: ``CommandFailure`` if the file is invalid.
+  static func publicURL() throws -> String? { try read(name)["public-url"]?.values.last }
+
   private static func read(_ path: String, mustExist: Bool = false) throws -> [String: Arguments.Setting] {
     guard let bytes = try bytes(of: path, mustExist: mustExist) else { return [:] }
     return try parse(bytes, name: path).mapValues { Arguments.Setting(values: $0, origin: path) }

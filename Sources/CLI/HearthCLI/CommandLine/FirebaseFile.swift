@@ -7,8 +7,8 @@ import WireFormat
 ///      "storage": {"rules": "storage.rules"}, "emulators": {"firestore": {"port": 8080}, "auth": {"port": 9099}}}
 ///
 /// Its paths are relative to the working directory. The settings of emulators apply in emulator mode only. `firestore`
-/// may be an array whose members each have a `database`. Other tools share the file, so other members are ignored; in
-/// emulator mode, a message names those that configure a service which Hearth does not have. Comments are allowed, as
+/// may be an array whose members each have a `database`. Other tools share the file, so other members are ignored; a
+/// message names those that configure a service which Hearth does not have. Comments are allowed, as
 /// the Firebase tools allow them.
 enum FirebaseFile {
   static let name = "firebase.json"
@@ -35,19 +35,21 @@ enum FirebaseFile {
     return values.mapValues { Arguments.Setting(values: $0, origin: file) }
   }
 
-  /// Returns the log lines about the file: the options that came from it and, in emulator mode, its parts that have no
-  /// effect. The result is empty if `--config` replaces the file.
-  /// - Throws: ``CommandFailure`` if the file is not valid.
-  static func announcements(of arguments: Arguments) throws -> [String] {
-    guard !arguments.has("config") else { return [] }
-    var lines: [String] = []
+  /// Returns the log line about the options that came from the file, or `nil` if none did.
+  static func announcement(of arguments: Arguments) -> String? {
+    guard !arguments.has("config") else { return nil }
     let taken = Command.serve.options.filter { arguments.origins[$0.name] == name }
-    if !taken.isEmpty {
-      let texts = taken.flatMap { option in arguments.values(option.name).map { "--\(option.name) \($0)" } }
-      lines.append("taken from \(name): \(texts.joined(separator: " "))")
-    }
-    guard arguments.has("emulator"), let bytes = try ConfigurationFile.bytes(of: name) else { return lines }
-    return try lines + remarks(bytes, host: arguments.value("host"))
+    guard !taken.isEmpty else { return nil }
+    let texts = taken.flatMap { option in arguments.values(option.name).map { "--\(option.name) \($0)" } }
+    return "taken from \(name): \(texts.joined(separator: " "))"
+  }
+
+  /// Returns the messages about parts of the file that have no effect. The result is empty if `--config` replaces the
+  /// file.
+  /// - Throws: ``CommandFailure`` if the file is not valid.
+  static func remarks(_ arguments: Arguments) throws -> [String] {
+    guard !arguments.has("config"), let bytes = try ConfigurationFile.bytes(of: name) else { return [] }
+    return try remarks(bytes, host: arguments.value("host"), isEmulator: arguments.has("emulator"))
   }
 
   /// The services that have a port of their own in `firebase.json`.
@@ -59,13 +61,13 @@ enum FirebaseFile {
     "remoteconfig", "ui", "logging",
   ]
 
-  /// Returns the messages about parts of the file that have no effect on an emulator. `host` is the address to listen
-  /// on, or `nil` for the default.
+  /// Returns the messages about parts of the file that have no effect. `host` is the address to listen on, or `nil` for
+  /// the default. The settings of emulators concern an emulator only.
   /// - Throws: ``CommandFailure`` if the text is not JSON.
-  static func remarks(_ bytes: [UInt8], host: String?) throws -> [String] {
+  static func remarks(_ bytes: [UInt8], host: String?, isEmulator: Bool = true) throws -> [String] {
     do {
       return try JSONText.read(withoutComments(bytes)) { root in
-        let emulators = root.member("emulators")
+        let emulators = isEmulator ? root.member("emulators") : nil
         var lines: [String] = []
         let names = unserved.filter { name in
           [root, emulators].contains { isUsed($0?.member(name)) }

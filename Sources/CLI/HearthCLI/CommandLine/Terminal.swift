@@ -30,6 +30,9 @@ struct Terminal: Sendable {
   /// Returns the text, in red on a terminal.
   func red(_ text: String) -> String { hasColor ? "\u{1B}[31m\(text)\u{1B}[0m" : text }
 
+  /// Returns the text, in yellow on a terminal.
+  func yellow(_ text: String) -> String { hasColor ? "\u{1B}[33m\(text)\u{1B}[0m" : text }
+
   /// Returns the text, in bold on a terminal.
   func bold(_ text: String) -> String { hasColor ? "\u{1B}[1m\(text)\u{1B}[0m" : text }
 

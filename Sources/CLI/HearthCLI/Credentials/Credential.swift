@@ -44,6 +44,23 @@ final class Credential: Sendable {
     (source, isPersonal) = (.fixed(token), false)
   }
 
+  /// Creates the credential that options name, for requests over the admin socket: none, unless they name a token. The
+  /// environment is ignored, because an administrator needs no other credential.
+  /// - Throws: ``CommandFailure`` if several options are given, or if `--key` is given.
+  init(overAdminSocket arguments: Arguments) throws {
+    let options = ["token", "token-file", "token-command", "key"].filter(arguments.has)
+    if options.count > 1 { throw arguments.refusal(of: options, "exclude each other; give only one of them") }
+    isPersonal = false
+    switch options.first {
+    case nil: source = .fixed("")
+    case "token-file": source = .file(arguments.value("token-file") ?? "")
+    case "token-command": source = .command(arguments.value("token-command") ?? "")
+    case "key":
+      throw arguments.refusal(of: ["key"], "is not needed with --data: the owner of the directory is an administrator")
+    default: source = .fixed(arguments.value("token") ?? "")
+    }
+  }
+
   /// Creates the credential that options or environment name, for the server at a URL.
   ///
   /// An option overrides the environment. `GOOGLE_APPLICATION_CREDENTIALS` is used only for the server that its key
@@ -227,7 +244,9 @@ final class Credential: Sendable {
     guard response.status == 200, let token = parts?.token, isToken(token) else {
       throw CommandFailure.failed(
         "\(endpoint) does not accept the key \(key.path): "
-          + TerminalText.line(parts?.error ?? "it responded \(response.status)"))
+          + TerminalText.line(parts?.error ?? "it responded \(response.status)")
+          + (key.isGoogles
+            ? "" : "\nif the key was revoked or is for another server, create one with `hearth keys create --url URL`"))
     }
     return (token, Int64(parts?.seconds ?? 3600) - marginSeconds)
   }

@@ -1,5 +1,6 @@
 import DocumentModel
 import Glibc
+import HearthServer
 
 /// The options that choose a server, a project and a database, and their defaults.
 enum DatabaseChoice {
@@ -27,6 +28,12 @@ enum DatabaseChoice {
   /// The options of the verbs that call a server.
   static let serverOptions =
     [serverOption, projectOption, databaseOption] + credentialOptions + [authoritiesOption]
+
+  /// The option for the server that uses a data directory.
+  static let dataOption = Command.Option.value(
+    "data", "DIR", "use this data directory as its administrator, even while a server uses it")
+  /// The options of the verbs that call a server, or use a data directory.
+  static let placeOptions = [dataOption] + serverOptions
 
   /// The project if neither an option nor the environment names one.
   static let defaultProject = "demo"
@@ -57,10 +64,13 @@ enum DatabaseChoice {
     arguments.value("cacert") ?? environment("HEARTH_CACERT")
   }
 
-  /// Returns the database that the options and the environment name, or the default.
+  /// Returns the database that the options and the environment name, or the default. If they name no project, it is the
+  /// only one of the data directory, if one is given. `known` overrides both.
   /// - Throws: ``CommandFailure`` if a name is invalid.
-  static func database(_ arguments: Arguments) throws -> DatabaseID {
-    let project = project(arguments) ?? defaultProject
+  static func database(
+    _ arguments: Arguments, in directory: String? = nil, project known: String? = nil
+  ) throws -> DatabaseID {
+    let project = known ?? Self.project(arguments) ?? directory.flatMap(DataDirectory.onlyProject) ?? defaultProject
     let database = arguments.value("database") ?? DatabaseID.defaultDatabase
     guard let id = DatabaseID(project: project, database: database) else {
       throw CommandFailure.usage("'\(project)' and '\(database)' are not valid names of a project and a database")

@@ -2,13 +2,14 @@ import DatabaseService
 import DocumentModel
 import FirebaseExport
 import FixtureTree
+import LMDBEngine
 
 extension Command {
   /// Imports documents from files, and all parts of Firebase exports.
   static let `import` = Command(
     name: "import", summary: "Imports documents from files, and Firebase exports.", operands: "(FILE | DIR)…",
     operandCount: 1...10_000,
-    options: [.value("data", "DIR", "import into a data directory; for documents, no server may use it")]
+    options: [.value("data", "DIR", "import into a data directory, even while a server uses it")]
       + DatabaseChoice.serverOptions + ReadChoice.options + [
         ExportParts.option,
         .value("map-size", "BYTES", "with --data, the maximum size of the database (default: 64G)"),
@@ -44,11 +45,12 @@ extension Command {
       program printed with `JSON.stringify`, and are imported as such. In other formats they stay maps. --sdk-values
       changes that.
 
-      With --data, if the database is empty, Hearth builds the new one beside it and swaps it in when complete.
-      Otherwise, and with --server, it adds to the existing documents: it checks all files first, then applies them in
-      commits of up to 500 documents. An imported document replaces one with the same path. To continue after an
-      interruption, run the same command again. With --server, several connections commit at the same time. The server may
-      also be Cloud Firestore, https://firestore.googleapis.com: each document costs a write there.
+      With --data, if no server uses the directory and the database is empty, Hearth builds the new one beside it and
+      swaps it in when complete. Otherwise, and with --server, it adds to the existing documents: it checks all files
+      first, then applies them in commits of up to 500 documents. An imported document replaces one with the same path.
+      To continue after an interruption, run the same command again. Through a server, several connections commit at the
+      same time. The server may also be Cloud Firestore, https://firestore.googleapis.com: each document costs a write
+      there.
 
       `-` is standard input. Input that must be read twice is copied to a temporary file in TMPDIR or /tmp.
       """,
@@ -69,18 +71,22 @@ extension Command {
       try arguments.exclude("data", "server")
       let isQuiet = arguments.has("quiet")
       let options = try ReadChoice.read(arguments)
+      // While a server uses the directory, only that server can write to it.
+      let served = arguments.value("data").flatMap { DataDirectoryLock.holder(ofDirectory: $0) == nil ? nil : $0 }
       let sources = try ImportSources(
-        arguments.operands, database: try DatabaseChoice.database(arguments), parts: ExportParts.chosen(arguments),
+        arguments.operands, database: try DatabaseChoice.database(arguments, in: served),
+        parts: ExportParts.chosen(arguments),
         options: options)
       var summary = ExportSummary()
       if !sources.documents.isEmpty {
         let files = options.infersTypes ? try sources.documents.repeatable() : sources.documents
-        if let directory = arguments.value("data") {
+        if let directory = arguments.value("data"), served == nil {
           let mapBytes = try arguments.bytes("map-size", in: 1 << 20...1 << 46) ?? 64 << 30
           summary.documents = try DirectoryImport(directory: directory, mapBytes: mapBytes).run(files, isQuiet: isQuiet)
         } else {
           summary.documents = try send(
-            files, to: try ServerClient(arguments), connections: try ConnectedWork.connections(arguments),
+            files, to: try ServerClient(ofServerOrDirectory: arguments),
+            connections: try ConnectedWork.connections(arguments),
             isQuiet: isQuiet)
         }
       }

@@ -7,7 +7,7 @@ extension Command {
   static let indexes = Command(
     name: "indexes", summary: "Lists the indexes of a server, or suggests an index file for the queries it has run.",
     operands: "list | suggest", operandCount: 1...1,
-    options: DatabaseChoice.serverOptions + [
+    options: DatabaseChoice.placeOptions + [
       .value("merge", "FILE", "with suggest, the index file to add to (default: the server's indexes)"),
       .flag("json", "with list, print JSON"),
     ],
@@ -44,7 +44,7 @@ extension Command {
     })
 
   private static func list(_ arguments: Arguments) throws {
-    let body = try ServerClient(arguments).indexes()
+    let body = try ServerClient(ofServerOrDirectory: arguments).indexes()
     if arguments.has("json") { return Terminal.output.write(body) }
     let lines = try JSONText.read(body) { root in
       (root.member("indexes")?.array ?? []).map { index in
@@ -58,7 +58,7 @@ extension Command {
 
   private static func suggest(_ arguments: Arguments) throws {
     let base = try arguments.value("merge").map { IndexFile.text(of: try IndexFile.read(file: $0)) }
-    let client = try ServerClient(arguments)
+    let client = try ServerClient(ofServerOrDirectory: arguments)
     let suggestion = try client.suggestIndexes(adding: base ?? [])
     Terminal.output.write(suggestion.file)
     let queries = suggestion.queries == 1 ? "1 kind of query" : "\(suggestion.queries) kinds of queries"

@@ -11,8 +11,9 @@ extension Command {
       The verb takes the options of `hearth serve`, reads hearth.json like it, and checks what a server with these
       options would use: the data directory with its permissions, owner, file system, free space and sync time; the
       size of the databases; the clock; rules that do not compile, grant access to everyone, or have expired; index
-      files; the certificate; keys of identity providers and programs; the addresses from which the port and the
-      metrics can be reached; limits of the system.
+      files; whether the data are of the served project; the certificate; keys of identity providers, which it fetches
+      if no file has them, and of programs; the addresses from which the ports and the metrics can be reached; limits of
+      the system.
 
       It changes no data and can run next to the server. It writes a small file to the directory to time syncs, and
       removes it. It also holds the directory's lock for a moment, so a server that starts at that moment fails.
@@ -25,7 +26,8 @@ extension Command {
       ("hearth doctor --json", "for programs"),
     ],
     run: { arguments in
-      let configuration = try configuration(arguments, isEmulator: arguments.has("emulator"))
+      var configuration = try configuration(arguments, isEmulator: arguments.has("emulator"))
+      configuration.emulatorPorts = try EmulatorPortOptions.ports(arguments, configuration, hasDefaults: true)
       let findings = checks(configuration, now: Clock.system.now())
       Terminal.output.write(arguments.has("json") ? findings.json() : Array(findings.table(on: .output).utf8))
       return findings.contains { $0.level == .problem } ? ExitCode.failure : 0
@@ -36,6 +38,7 @@ extension Command {
     var (holder, readable): (String?, String?)
     switch configuration.storage {
     case .directory(let path):
+      findings += ProjectChecks(configuration: configuration, directory: path).findings()
       var directory = DirectoryChecks(path: path, mapBytes: configuration.mapBytes, now: now)
       findings += directory.findings()
       holder = directory.holder

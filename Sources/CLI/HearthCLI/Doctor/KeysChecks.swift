@@ -28,9 +28,24 @@ struct KeysChecks {
         try IdentityProviders().add(provider.id, issuer: provider.issuer, clientID: provider.clientID, keys: keys)
       }
     }
+    findings += configuration.onlineIssuers.map(online)
     guard let directory else { return findings }
     for project in DataDirectory.accountsProjects(in: directory) { findings += programs(of: project, in: directory) }
     return findings
+  }
+
+  /// Fetches the keys of an issuer that has no file, as the server does.
+  private func online(_ issuer: HearthConfiguration.OnlineIssuer) -> Finding {
+    let topic = "issuer"
+    guard let fetch = configuration.fetchDocument else { return .ok(topic, issuer.issuer) }
+    do throws(HearthError) {
+      try OnlineIssuers.check(issuer, fetch)
+      return .ok(topic, "the keys of \(issuer.issuer) were fetched")
+    } catch {
+      return .problem(
+        topic, "the keys of \(issuer.issuer) cannot be fetched: \(error.description)",
+        "Correct the issuer or the network, or name a file with its keys: --trust-issuer ISSUER=FILE")
+    }
   }
 
   /// Checks a file with the public keys of an issuer or a provider.

@@ -11,6 +11,17 @@ struct RulesChecks {
   /// Microseconds since 1970.
   let now: Int64
 
+  /// The remedy for rules that have expired.
+  private static let expiryAdvice = "Replace them by rules for the app."
+
+  /// Returns the findings that matter when a server starts. An emulator may have rules that grant everything.
+  func urgent() -> [Finding] {
+    findings().filter { finding in
+      guard finding.level != .ok, finding.advice?.hasPrefix("hearth rules check") != true else { return false }
+      return configuration.mode == .production || finding.advice == Self.expiryAdvice
+    }
+  }
+
   func findings() -> [Finding] {
     var findings: [Finding] = []
     let isEmulator = configuration.mode == .emulator
@@ -61,7 +72,7 @@ struct RulesChecks {
     // The initial rules that consoles offer grant everything until a date.
     if !granted(ruleset, isOfFiles, to: nil, at: 946_684_800_000_000).isEmpty {
       let text = "\(file) grants access until a date that has passed: now every request is denied"
-      return [.warning(topic, text, "Replace them by rules for the app.")]
+      return [.warning(topic, text, Self.expiryAdvice)]
     }
     return remarks(ruleset, file, topic)
   }

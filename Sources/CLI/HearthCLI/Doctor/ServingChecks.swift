@@ -13,9 +13,7 @@ struct ServingChecks {
   private static let day: Int64 = 86_400_000_000
 
   func findings() -> [Finding] {
-    var findings = [port()]
-    findings += exposure()
-    if let tls = configuration.tls { findings.append(certificate(tls)) }
+    var findings = [port()] + emulatorPorts() + exposure() + certificates()
     if let address = configuration.metricsAddress { findings += metrics(address) }
     let accounts = configuration.accounts
     if configuration.mode == .production, accounts.allowsPassword, accounts.mailCommand == nil {
@@ -30,6 +28,18 @@ struct ServingChecks {
   private func port() -> Finding {
     let advice = "Choose another with --port, or stop the program that uses it."
     return checks("port", configuration.host, configuration.port, advice)
+  }
+
+  /// Checks the further ports of an emulator. A default port that is in use is not a problem, because the server starts
+  /// without it.
+  private func emulatorPorts() -> [Finding] {
+    configuration.emulatorPorts.filter { $0.port != 0 && $0.port != configuration.port }.map { port in
+      let option = "--\(port.service.rawValue)-port"
+      let advice = "Choose another with \(option), or stop the program that uses it (--one-port disables it)."
+      let found = checks("\(port.service.rawValue) port", configuration.host, port.port, advice)
+      guard found.level == .problem, !port.isRequired else { return found }
+      return .warning(found.topic, "\(found.text.prefix { $0 != ";" }); the server starts without it", advice)
+    }
   }
 
   /// Checks whether an address is free.
@@ -63,7 +73,8 @@ struct ServingChecks {
     ]
   }
 
-  private func exposure() -> [Finding] {
+  /// Checks which clients reach the server, and whether their connections are encrypted.
+  func exposure() -> [Finding] {
     let host = configuration.host
     guard !HearthConfiguration.isLoopback(host) else { return [.ok("reach", "this machine only")] }
     if configuration.mode == .emulator {
@@ -81,6 +92,9 @@ struct ServingChecks {
         "Add --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy with TLS.")
     ]
   }
+
+  /// Checks the certificate and its key, if the server uses TLS.
+  func certificates() -> [Finding] { configuration.tls.map { [certificate($0)] } ?? [] }
 
   private func certificate(_ tls: HearthConfiguration.TLSFiles) -> Finding {
     let topic = "certificate"

@@ -6,7 +6,7 @@ extension Command {
   static let delete = Command(
     name: "delete", summary: "Deletes a document, or everything at and below a path.", operands: "PATH",
     operandCount: 1...1,
-    options: DatabaseChoice.serverOptions + [
+    options: DatabaseChoice.placeOptions + [
       .flag("recursive", "also delete everything below the path; required for a collection"),
       .flag("yes", "do not ask for confirmation"),
       .flag("quiet", "show no progress"),
@@ -25,7 +25,7 @@ extension Command {
       guard !path.isRoot else {
         throw CommandFailure.usage("give the path of a document or a collection, such as users/ann")
       }
-      let client = try ServerClient(arguments)
+      let client = try ServerClient(ofServerOrDirectory: arguments)
       let shown = TerminalText.line("\(path)")
       guard arguments.has("recursive") else {
         guard let key = DocumentKey(path) else {

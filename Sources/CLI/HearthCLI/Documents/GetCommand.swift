@@ -6,7 +6,7 @@ extension Command {
   static let get = Command(
     name: "get", summary: "Shows a document, lists a collection, or lists the collections.", operands: "[PATH]",
     operandCount: 0...1,
-    options: DatabaseChoice.serverOptions + [
+    options: DatabaseChoice.placeOptions + [
       .value("limit", "N", "the maximum number of documents to list (default: 100)"),
       .flag("json", "print the API's JSON; for a collection, one document per line"),
     ],
@@ -19,7 +19,7 @@ extension Command {
     run: { arguments in
       let path = try arguments.operands.first.map(DatabaseChoice.path) ?? .root
       let limit = try arguments.integer("limit", in: 1...10_000_000) ?? 100
-      let client = try ServerClient(arguments)
+      let client = try ServerClient(ofServerOrDirectory: arguments)
       let text = DocumentText(database: client.database)
       if let key = DocumentKey(path) {
         guard let document = try client.get(key) else {

@@ -3,6 +3,7 @@ import DocumentModel
 import DocumentStore
 import Files
 import FixtureTree
+import HearthServer
 import Transport
 import WebClient
 import WireFormat
@@ -19,11 +20,15 @@ final class ServerClient {
     fileprivate var isSecure: Bool
     fileprivate var options: HTTPClient.Options
     fileprivate var credential: Credential
+    /// The folder of the admin socket, which must stay open while a client connects to the socket.
+    fileprivate var socketFolder: AdminSocketFolder?
   }
 
   /// The server, for further connections. A client uses one connection, and serves one thread at a time.
   let place: Place
   private let http: HTTPClient
+  /// The server that this client started for itself.
+  private var started: AdminServer?
   private var credential: Credential { place.credential }
   private let decoder = JSONMessageDecoder()
   private let parser = JSONDocument(bytesMax: ArrayElements.bytesMax)
@@ -38,12 +43,12 @@ final class ServerClient {
       Self.place(database, url, DatabaseChoice.authorities(arguments), try Credential(arguments, server: url)))
   }
 
-  /// Creates a client for the server at a URL, for requests that do not concern a database. The options may name a file
+  /// Creates a client for the server at a URL. Without a database, its requests concern none. The options may name a file
   /// of trusted certificates.
   /// - Throws: ``CommandFailure`` if the URL is invalid.
-  convenience init(url: String, token: String, _ arguments: Arguments) throws {
+  convenience init(url: String, token: String, _ arguments: Arguments, database: DatabaseID? = nil) throws {
     let project = DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject
-    guard let database = DatabaseID(project: project) else {
+    guard let database = database ?? DatabaseID(project: project) else {
       throw CommandFailure.usage("'\(project)' is not a valid project ID")
     }
     try self.init(
@@ -61,6 +66,32 @@ final class ServerClient {
     }
     try self.init(Self.place(database, url, DatabaseChoice.authorities(arguments), credential))
   }
+
+  /// Creates a client for the server or the data directory that options and environment name. If no server uses the
+  /// directory, it starts one in this process.
+  /// - Throws: ``CommandFailure``, `HearthError` or `StorageError` if that fails.
+  convenience init(ofServerOrDirectory arguments: Arguments) throws {
+    guard arguments.has("data") else {
+      try self.init(arguments)
+      return
+    }
+    let admin = try AdminServer(arguments)
+    self.init(admin.client.place)
+    started = admin
+  }
+
+  /// Creates a client for the server that listens on the admin socket of a folder. Without a credential, it is an
+  /// administrator.
+  convenience init(_ socketFolder: AdminSocketFolder, _ database: DatabaseID, _ credential: Credential) {
+    var options = HTTPClient.Options()
+    options.unixSocket = .init(path: socketFolder.socketPath, name: socketFolder.path)
+    self.init(
+      Place(
+        database: database, host: "localhost", port: 80, isSecure: false, options: options, credential: credential,
+        socketFolder: socketFolder))
+  }
+
+  deinit { started?.finish() }
 
   /// Creates a client with a connection of its own.
   init(_ place: Place) {
@@ -476,7 +507,9 @@ final class ServerClient {
   }
 
   private func headers(_ token: String) -> [(name: String, value: String)] {
-    var headers = [(name: "Authorization", value: "Bearer \(token)"), (name: "Accept", value: "application/json")]
+    var headers = [(name: "Accept", value: "application/json")]
+    // Over the admin socket, a request without a token is an administrator's.
+    if !token.isEmpty { headers.insert((name: "Authorization", value: "Bearer \(token)"), at: 0) }
     // Identity Toolkit rejects a person's token without a project to bill.
     if credential.isPersonal, WebHost.isGoogles(place.host), place.host.hasPrefix("identitytoolkit") {
       headers.append((name: "X-Goog-User-Project", value: database.project))
@@ -497,7 +530,7 @@ final class ServerClient {
     switch error {
     case .notConnected:
       var failure = CommandFailure.failed(
-        WebHost.isGoogles(http.address)
+        WebHost.isGoogles(http.address) || place.socketFolder != nil
           ? error.description
           : "no Hearth server responds at \(http.address); start one with `hearth serve`, or name another with --server"
       )

@@ -6,7 +6,7 @@ extension Command {
   static let update = Command(
     name: "update", summary: "Changes some fields of a document and keeps the others.",
     operands: "PATH (JSON | FIELD=VALUE …)", operandCount: 1...1000,
-    options: DatabaseChoice.serverOptions + [
+    options: DatabaseChoice.placeOptions + [
       .repeated("remove", "FIELD", "remove this field"),
       .flag("json", "print the document as the API's JSON"),
     ],
@@ -23,7 +23,7 @@ extension Command {
     ],
     run: { arguments in
       let key = try DatabaseChoice.document(arguments.operands[0])
-      let client = try ServerClient(arguments)
+      let client = try ServerClient(ofServerOrDirectory: arguments)
       var change = FieldChange()
       let words = arguments.operands.dropFirst()
       if words.count == 1, let word = words.first, word == "-" || word.first == "{" {

@@ -6,7 +6,7 @@ extension Command {
   static let query = Command(
     name: "query", summary: "Queries a collection, or counts, sums and averages over it.", operands: "PATH",
     operandCount: 1...1,
-    options: DatabaseChoice.serverOptions + [
+    options: DatabaseChoice.placeOptions + [
       .repeated("where", "CONDITION", "return only documents that match; several conditions must all match"),
       .repeated("order", "FIELD[:desc]", "sort by this field; several may be separated by commas"),
       .value("limit", "N", "the maximum number of documents"),
@@ -44,7 +44,7 @@ extension Command {
       ("hearth query users --where 'age > 30' --analyze", "with the plan and the cost"),
     ],
     run: { arguments in
-      let client = try ServerClient(arguments)
+      let client = try ServerClient(ofServerOrDirectory: arguments)
       let options = try QueryOptions(arguments, client.database)
       if arguments.has("json") {
         try printLines(options, client)

@@ -1,4 +1,5 @@
 import Accounts
+import DocumentModel
 import HearthServer
 
 /// The server that an administrative verb calls: the one at a URL, or the one that uses a data directory. If no server
@@ -7,8 +8,7 @@ struct AdminServer {
   /// The options of administrative verbs.
   static let options: [Command.Option] =
     [
-      .value("data", "DIR", "use this data directory, even while a server uses it"),
-      DatabaseChoice.serverOption, DatabaseChoice.projectOption,
+      DatabaseChoice.dataOption, DatabaseChoice.serverOption, DatabaseChoice.projectOption,
     ] + DatabaseChoice.credentialOptions + [DatabaseChoice.authoritiesOption]
 
   /// A client of the server, with the rights of an administrator.
@@ -24,29 +24,31 @@ struct AdminServer {
   /// Connects to the server, or opens the data directory, that options and environment name.
   /// - Throws: ``CommandFailure`` or `StorageError` if that fails.
   init(_ arguments: Arguments) throws {
-    let project = DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject
     guard let path = arguments.value("data") else {
+      let project = DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject
       self.init(try ServerClient(arguments), project: project)
       return
     }
+    let database = try DatabaseChoice.database(arguments, in: path)
     if case .server(let client) = try AccountsChoice.find(arguments) {
-      self.init(client, project: project)
+      self.init(client, project: database.project)
       return
     }
-    try self.init(directory: path, project: project, arguments)
+    try self.init(directory: path, database, arguments)
   }
 
   /// Starts a server on a directory that no server uses.
   /// - Throws: `HearthError` or ``CommandFailure`` if that fails.
-  init(directory: String, project: String, _ arguments: Arguments) throws {
-    self.project = project
+  init(directory: String, _ database: DatabaseID, _ arguments: Arguments) throws {
+    project = database.project
     var configuration = HearthConfiguration(storage: .directory(directory))
     configuration.port = 0
     configuration.project = project
     if try DataDirectory.hasFiles(of: project, in: directory) { configuration.filesOwner = project }
     let started = try Server(configuration)
     let url = try started.start()
-    client = try ServerClient(url: url, token: started.accounts.serviceKeys.localAccessToken(), arguments)
+    let token = arguments.value("token") ?? started.accounts.serviceKeys.localAccessToken()
+    client = try ServerClient(url: url, token: token, arguments, database: database)
     own = started
   }
 

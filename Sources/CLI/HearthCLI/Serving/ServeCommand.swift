@@ -15,11 +15,13 @@ extension Command {
     options: [
       .value("host", "ADDRESS", "the address to listen on (default: 127.0.0.1)"),
       .value("port", "PORT", "the port to listen on; 0 chooses a free one (default: 8080)"),
+      .value(
+        "public-url", "URL", "the URL at which clients on other machines reach the server; new keys contain it"),
       .value("tls-cert", "FILE", "use TLS with this certificate chain, in PEM format"),
       .value("tls-key", "FILE", "the private key of the certificate, in PEM format"),
       .value("data", "DIR", "the data directory, created if missing (default: ./hearth-data)"),
       .flag("in-memory", "keep all data in memory (default: with --emulator and without --data)"),
-      .value("project", "ID", "the project; --emulator serves all (default: $HEARTH_PROJECT, $GOOGLE_CLOUD_PROJECT)"),
+      .value("project", "ID", "the project, by which apps name it (default: $HEARTH_PROJECT, $GOOGLE_CLOUD_PROJECT)"),
       .repeated("databases", "NAME", "a database of the project to serve in production (default: (default))"),
       .value(
         "projects", "DIR", "in production, serve each folder of DIR as a project (default: projects beside hearth.json)"
@@ -76,7 +78,12 @@ extension Command {
     ],
     details: """
       When the server is ready, it prints one line to standard output: `hearth: listening on http://127.0.0.1:8080`.
-      With TLS, the URL begins with https. It accepts HTTP/1.1 and HTTP/2 on the same port.
+      With TLS, the URL begins with https. It accepts HTTP/1.1 and HTTP/2 on the same port. On a terminal, it also shows
+      the mode, the project, the data directory, and the callers that rules admit. Mistakes that would surprise you later
+      are warnings, such as missing or expired rules, or plain HTTP on a public address.
+
+      In production mode, the server needs a project. If neither an option nor a file names it, the server uses the only
+      project of the data directory.
 
       SIGTERM and SIGINT stop the server: it finishes running requests first, for at most --stop-grace seconds. SIGHUP
       makes it reload the rules, the certificate with its key, and the trusted keys. At a terminal, SIGHUP stops the
@@ -122,7 +129,7 @@ extension Command {
       return 0
     }
     defer { configuration.log?.flush() }
-    for text in try FirebaseFile.announcements(of: arguments) {
+    if let text = FirebaseFile.announcement(of: arguments) {
       configuration.log?.write(LogEvent(.info, "configuration.firebase", text))
     }
     let supervisor = Supervisor()
@@ -132,14 +139,13 @@ extension Command {
         LogEvent(
           .warn, "configuration.ignored", "--host and --port are ignored: the supervisor passed a socket (LISTEN_FDS)"))
     }
+    try chooseProject(&configuration)
     let recorded = try RecordedCaseFiles(arguments, isEmulator: configuration.mode == .emulator)
     configuration.accessObserver = recorded?.recorder
     configuration.emulatorPorts = try EmulatorPortOptions.ports(arguments, configuration, hasDefaults: true)
     let (server, url) = try startServer(arguments, configuration)
-    if arguments.value("log") ?? "plain" != "plain" {
-      let fields: [LogEvent.Field] = [("url", .text(url)), ("version", .text(Version.current))]
-      configuration.log?.write(LogEvent(.info, "server.listening", "", fields))
-    }
+    let remarks = try FirebaseFile.remarks(arguments)
+    StartReport(configuration, url: url, now: Clock.system.now(), remarks: remarks).show(arguments)
     // A program that waits for the line below may then read the earlier log lines.
     configuration.log?.flush()
     Terminal.output.write("hearth: listening on \(url)\n")
@@ -151,6 +157,22 @@ extension Command {
     server.stop()
     try recorded?.write()
     return 0
+  }
+
+  /// Sets the project of a production server that serves only one to the only project of its data directory, if the
+  /// options name none.
+  /// - Throws: ``CommandFailure`` with advice if no project is known.
+  private static func chooseProject(_ configuration: inout HearthConfiguration) throws {
+    guard configuration.mode == .production, configuration.project == nil, configuration.loadProjects == nil else {
+      return
+    }
+    var found: [String] = []
+    if case .directory(let path) = configuration.storage { found = DataDirectory.projects(in: path) }
+    guard found.count != 1 else { return configuration.project = found[0] }
+    let choice = found.isEmpty ? "" : " (the data directory contains \(found.joined(separator: ", ")))"
+    throw CommandFailure.usage(
+      "a production server needs the ID of the project that it serves, as the configuration of your apps contains it: add "
+        + "--project ID, or \"project\" in hearth.json\(choice); for development and tests, add --emulator instead")
   }
 
   /// Creates a server, imports what `--import` names, starts the server, and returns it with its URL.
@@ -275,6 +297,7 @@ extension Command {
     if !isEmulator, let directory = projectsDirectory(arguments) {
       configuration.loadProjects = { ProjectFolder.all(in: directory).map { $0.source() } }
     }
+    configuration.publicURL = try arguments.value("public-url").map(KeyURL.checked)
     if arguments.has("enterprise-database") {
       configuration.enterpriseDatabases = arguments.values("enterprise-database")
     }
@@ -452,9 +475,7 @@ extension Command {
     if configuration.loadProjects != nil {
       throw arguments.refusal(of: ["import"], "needs a server with one project; use `hearth import` while it runs")
     }
-    if configuration.mode == .production, configuration.project == nil {
-      throw arguments.refusal(of: ["import"], "needs a project for the documents; add --project ID")
-    }
-    return try ImportSources(files, database: try DatabaseChoice.database(arguments), parts: .all)
+    return try ImportSources(
+      files, database: try DatabaseChoice.database(arguments, project: configuration.project), parts: .all)
   }
 }

@@ -5,7 +5,7 @@ extension Command {
   static let listeners = Command(
     name: "listeners", summary: "Lists the clients that listen to a server, their targets and their lag.",
     options: [
-      DatabaseChoice.serverOption,
+      DatabaseChoice.dataOption, DatabaseChoice.serverOption,
       .value("project", "ID", "show only the databases of this project"),
       .value("database", "ID", "show only the databases with this ID"),
     ] + DatabaseChoice.credentialOptions + [DatabaseChoice.authoritiesOption, .flag("json", "print JSON")],
@@ -17,7 +17,7 @@ extension Command {
       ("hearth listeners", "the server at http://127.0.0.1:8080"), ("hearth listeners --json", "for programs"),
     ],
     run: { arguments in
-      var rows = try ServerClient(arguments).listeners()
+      var rows = try ServerClient(ofServerOrDirectory: arguments).listeners()
       if let project = arguments.value("project") { rows.removeAll { $0.project != project } }
       if let database = arguments.value("database") { rows.removeAll { $0.database != database } }
       rows.sort { ($0.lagMilliseconds, $0.queuedBytes) > ($1.lagMilliseconds, $1.queuedBytes) }

@@ -7,7 +7,7 @@ extension Command {
   static let watch = Command(
     name: "watch", summary: "Shows a document, a collection or a query, and its changes as they happen.",
     operands: "[PATH]", operandCount: 0...1,
-    options: DatabaseChoice.serverOptions + [
+    options: DatabaseChoice.placeOptions + [
       .repeated("where", "CONDITION", "show only documents that match; see `hearth help query`"),
       .repeated("order", "FIELD[:desc]", "the order that --limit uses"),
       .value("limit", "N", "show only the first N documents"),
@@ -29,7 +29,7 @@ extension Command {
       ("hearth watch --all", "the whole database, for administrators"),
     ],
     run: { arguments in
-      let client = try ServerClient(arguments)
+      let client = try ServerClient(ofServerOrDirectory: arguments)
       let request = try FeedRequest(arguments, client)
       var lines = WatchLines(of: client.database, isResumed: arguments.has("since"))
       let isJSON = arguments.has("json")

@@ -37,6 +37,8 @@ final class Connection {
 
   let server: LoopServer
   let socket: Int32
+  /// Whether the client connected to the admin socket.
+  let isFromAdminSocket: Bool
   /// The session of the current protocol, which `speak` chooses.
   private(set) lazy var session: any ConnectionSession = PrefaceSession(self)
   /// The position in the loop's list of connections.
@@ -76,9 +78,10 @@ final class Connection {
 
   /// Attaches a connected socket to the server's loop. If libuv refuses it, returns `nil` and the caller keeps the
   /// socket.
-  init?(socket: Int32, server: LoopServer) {
+  init?(socket: Int32, server: LoopServer, isFromAdminSocket: Bool = false) {
     self.server = server
     self.socket = socket
+    self.isFromAdminSocket = isFromAdminSocket
     handle = .allocate(capacity: 1)
     uv_tcp_init(server.loop.raw, handle)
     guard uv_tcp_open(handle, socket) == 0 else {
@@ -87,6 +90,7 @@ final class Connection {
       }
       return nil
     }
+    // libuv serves any stream socket as TCP. A Unix socket ignores this option.
     uv_tcp_nodelay(handle, 1)
     // The handle keeps the connection alive until libuv has released it.
     handle.pointee.data = Unmanaged.passRetained(self).toOpaque()
@@ -311,7 +315,7 @@ final class Connection {
   }
 
   /// Whether bytes go to the socket unencrypted.
-  var isPlain: Bool { server.credentials == nil }
+  var isPlain: Bool { isFromAdminSocket || server.credentials == nil }
 
   /// Sends part of a file directly from the page cache to the socket. Use it only on a plain connection whose output
   /// has been sent.

@@ -7,6 +7,11 @@ struct ListeningSocket {
   let descriptor: Int32
   let address: SocketAddress
 
+  /// A Unix socket that listens.
+  static func unix(_ descriptor: Int32) -> ListeningSocket {
+    ListeningSocket(descriptor: descriptor, address: SocketAddress(host: "unix", port: 0))
+  }
+
   /// Takes over the configured socket, or listens on the configured address.
   static func open(_ configuration: TransportConfiguration) throws(TransportError) -> ListeningSocket {
     let listening =

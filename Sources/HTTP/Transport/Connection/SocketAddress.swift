@@ -1,6 +1,8 @@
+// libuv's header declares the socket types for Swift.
+import CUV
 import Glibc
 
-/// A numeric address and port, as text.
+/// A numeric address and port, as text. The host of a Unix socket is `unix`.
 struct SocketAddress: Equatable {
   let host: String
   let port: Int
@@ -23,6 +25,7 @@ struct SocketAddress: Equatable {
     return withUnsafeMutablePointer(to: &storage) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address -> SocketAddress? in
         guard fill(address, &length) == 0 else { return nil }
+        if address.pointee.sa_family == sa_family_t(AF_UNIX) { return SocketAddress(host: "unix", port: 0) }
         return name(of: address, length: length)
       }
     }

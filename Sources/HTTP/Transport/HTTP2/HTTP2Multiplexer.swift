@@ -6,6 +6,7 @@ import CNGHTTP2
 final class HTTP2Multiplexer {
   let server: LoopServer
   let socket: Int32
+  let isFromAdminSocket: Bool
   /// Called when new output appears after `send` has ended.
   var onOutput: () -> Void = {}
   /// Called when the client answers a PING.
@@ -38,9 +39,10 @@ final class HTTP2Multiplexer {
   private var isAnnouncing = false
 
   /// - Returns: `nil` if memory is exhausted.
-  init?(_ server: LoopServer, socket: Int32) {
+  init?(_ server: LoopServer, socket: Int32, isFromAdminSocket: Bool = false) {
     self.server = server
     self.socket = socket
+    self.isFromAdminSocket = isFromAdminSocket
     let now = server.loop.nowMilliseconds
     guardian = HTTP2FloodGuard(nowMilliseconds: now)
     receivedMilliseconds = now

@@ -22,7 +22,9 @@ final class HTTP2Session: ConnectionSession {
 
   /// - Returns: `nil` if memory is exhausted.
   init?(_ connection: Connection) {
-    guard let multiplexer = HTTP2Multiplexer(connection.server, socket: connection.socket) else { return nil }
+    let made = HTTP2Multiplexer(
+      connection.server, socket: connection.socket, isFromAdminSocket: connection.isFromAdminSocket)
+    guard let multiplexer = made else { return nil }
     self.connection = connection
     self.multiplexer = multiplexer
     server = connection.server

@@ -80,8 +80,9 @@ final class LoopServer: @unchecked Sendable {
   }
 
   /// Takes ownership of a connected socket, which `openConnections` already counts.
-  func open(_ socket: Int32) {
-    guard let connection = Connection(socket: socket, server: self) else {
+  func open(_ socket: Int32, isFromAdminSocket: Bool = false) {
+    let made = Connection(socket: socket, server: self, isFromAdminSocket: isFromAdminSocket)
+    guard let connection = made else {
       Glibc.close(socket)
       counters.add(1, to: counters.closed)
       openConnections.wrappingSubtract(1, ordering: .relaxed)

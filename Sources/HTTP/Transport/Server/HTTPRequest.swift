@@ -32,11 +32,14 @@ package struct HTTPRequest: ~Copyable {
   private let message: UnsafeRawPointer
   private let fields: UnsafeBufferPointer<HeaderField>
   private let socket: Int32
+  /// Whether the request came over the admin socket of the data directory, which only the owner of the server's process
+  /// and root can open. The transport sets this; no part of a request can.
+  package let isFromAdminSocket: Bool
 
   init(
     version: HTTPVersion, method: HTTPMethod, target: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer,
     message: UnsafeRawPointer,
-    fields: UnsafeBufferPointer<HeaderField>, socket: Int32
+    fields: UnsafeBufferPointer<HeaderField>, socket: Int32, isFromAdminSocket: Bool = false
   ) {
     self.version = version
     self.method = method
@@ -45,6 +48,7 @@ package struct HTTPRequest: ~Copyable {
     self.message = message
     self.fields = fields
     self.socket = socket
+    self.isFromAdminSocket = isFromAdminSocket
   }
 
   /// Returns the value of the first field with this name, without surrounding blanks, or `nil` if it is missing.
@@ -76,10 +80,10 @@ package struct HTTPRequest: ~Copyable {
     return (name, value(of: field))
   }
 
-  /// The client's numeric address, or an empty string if it is unknown. For an in-process request, the loopback
-  /// address. Costs a system call.
+  /// The client's numeric address, or an empty string if it is unknown. For a request from this process or from the admin
+  /// socket, the loopback address. Costs a system call.
   package var remoteAddress: String {
-    socket < 0 ? "127.0.0.1" : SocketAddress.peer(of: socket)?.host ?? ""
+    socket < 0 || isFromAdminSocket ? "127.0.0.1" : SocketAddress.peer(of: socket)?.host ?? ""
   }
 
   private func value(of field: HeaderField) -> UnsafeRawBufferPointer {

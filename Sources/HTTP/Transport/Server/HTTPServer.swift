@@ -57,10 +57,12 @@ package final class HTTPServer: Sendable {
 
   /// Binds the addresses, starts the loops and accepts connections.
   ///
+  /// - Parameter adminSocket: a Unix socket that listens. The server serves it without TLS, to processes of its own user
+  ///   and of root. It closes the socket when it stops, but not if this function throws an error.
   /// - Returns: the numeric address, with the port that the system chose if the configuration has port 0.
   /// - Throws: ``TransportError`` if the address or a required further port cannot be bound, the process is out of
   ///   resources, or the server was started before.
-  package func start() throws(TransportError) -> (host: String, port: Int) {
+  package func start(adminSocket: Int32? = nil) throws(TransportError) -> (host: String, port: Int) {
     // Writing to a connection that the client closed must not end the process with SIGPIPE. libuv does not prevent
     // that.
     signal(SIGPIPE, SIG_IGN)
@@ -79,11 +81,20 @@ package final class HTTPServer: Sendable {
       }
       let connectionsMax = Self.connectionsMax(configuration)
       let isPlain = credentials == nil
-      let acceptors = ([listening] + further.compactMap { try? $0.get() }).map { socket in
+      let network = ([listening] + further.compactMap { try? $0.get() }).map { socket in
         Acceptor(socket, on: parts[0].loop) { connection in
           Self.deal(connection, to: parts, connectionsMax: connectionsMax, isPlain: isPlain)
         }
       }
+      let admin = adminSocket.map { socket in
+        Acceptor(.unix(socket), on: parts[0].loop) { connection in
+          guard AdminPeer.isAdmitted(connection) else { return Self.refuse(connection, with: AdminPeer.refusal) }
+          Self.deal(
+            connection, to: parts, connectionsMax: connectionsMax + AdminPeer.extraConnectionsMax, isPlain: true,
+            isFromAdminSocket: true)
+        }
+      }
+      let acceptors = network + (admin.map { [$0] } ?? [])
       parts[0].loop.execute { for acceptor in acceptors { acceptor.start() } }
       state = .running(
         Running(acceptors: acceptors, parts: parts, furtherPorts: further.map { $0.map(\.address.port) }))
@@ -179,7 +190,9 @@ package final class HTTPServer: Sendable {
   }
 
   /// Gives a new connection to the loop with the fewest, so that even a few connections are spread evenly.
-  private static func deal(_ socket: Int32, to parts: [LoopServer], connectionsMax: Int, isPlain: Bool) {
+  private static func deal(
+    _ socket: Int32, to parts: [LoopServer], connectionsMax: Int, isPlain: Bool, isFromAdminSocket: Bool = false
+  ) {
     var open = 0
     var chosen = parts[0]
     var fewest = Int.max
@@ -197,13 +210,14 @@ package final class HTTPServer: Sendable {
     if roomMin > 0 && open >= connectionsMax - roomMin { makeRoom(parts) }
     guard open < connectionsMax else {
       counters.add(1, to: counters.turnedAway)
-      refuse(socket, isPlain: isPlain)
+      // A client that expects TLS cannot read it.
+      refuse(socket, with: isPlain ? full : "")
       return
     }
     counters.add(1, to: counters.accepted)
     chosen.openConnections.wrappingAdd(1, ordering: .relaxed)
     let part = chosen
-    let isQueued = part.loop.execute { part.open(socket) }
+    let isQueued = part.loop.execute { part.open(socket, isFromAdminSocket: isFromAdminSocket) }
     if !isQueued { close(socket) }
   }
 
@@ -225,11 +239,13 @@ package final class HTTPServer: Sendable {
     return min(configuration.connectionsMax, files - min(max(files / 8, 128), files / 2))
   }
 
-  /// Responds that the server is full, and closes the socket. A new socket has room for so few bytes.
-  private static func refuse(_ socket: Int32, isPlain: Bool) {
+  /// The response of a server that is full.
+  private static let full: StaticString =
+    "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+  /// Sends a response, and closes the socket. A new socket has room for so few bytes.
+  private static func refuse(_ socket: Int32, with reply: StaticString) {
     defer { close(socket) }
-    guard isPlain else { return }
-    let reply: StaticString = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     send(socket, reply.utf8Start, reply.utf8CodeUnitCount, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
   }
 }

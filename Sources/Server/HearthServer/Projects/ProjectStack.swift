@@ -39,7 +39,8 @@ final class ProjectStack: Sendable {
   /// accounts at once.
   /// - Throws: ``HearthError`` if the configuration, a file or the data directory cannot be used.
   init(
-    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ operations: OperationsService
+    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ operations: OperationsService,
+    _ addresses: ServerAddresses
   ) throws(HearthError) {
     self.configuration = configuration
     self.directory = directory
@@ -61,7 +62,7 @@ final class ProjectStack: Sendable {
       service, accounts: accounts, identity: identity,
       files: StorageService(
         store: files, rules: fileRules, documents: service, project: configuration.project),
-      usesTLS: configuration.tls != nil, hostName: configuration.host, operations: operations,
+      usesTLS: configuration.tls != nil, hostName: configuration.host, addresses: addresses, operations: operations,
       project: configuration.isOneOfSeveral ? configuration.project : nil)
   }
 

@@ -28,6 +28,7 @@ final class ServedProjects: Sendable {
     /// Stacks that no new request reaches, with their projects.
     var retiring: [(id: String, stack: ProjectStack)] = []
     var operations: OperationsService?
+    var addresses: ServerAddresses?
     /// What was logged about names that several projects have.
     var problems: [String] = []
     var isStarted = false
@@ -77,7 +78,7 @@ final class ServedProjects: Sendable {
 
   /// Opens the projects. The server's own must be valid.
   /// - Throws: ``HearthError`` if the server's own project cannot be opened, or an emulator is to serve several.
-  func open(_ operations: OperationsService) throws(HearthError) {
+  func open(_ operations: OperationsService, _ addresses: ServerAddresses) throws(HearthError) {
     let sources = configuration.loadProjects?() ?? []
     if dispatcher != nil, configuration.mode != .production {
       throw .configuration("an emulator serves every project that a request names; --projects is for production")
@@ -87,12 +88,12 @@ final class ServedProjects: Sendable {
     if isOwn {
       var own = configuration
       own.isOneOfSeveral = dispatcher != nil
-      let stack = try ProjectStack(own, directory, operations)
+      let stack = try ProjectStack(own, directory, operations, addresses)
       state.withLock { $0.own = stack }
     }
     guard let dispatcher else { return }
     dispatcher.serveOperations(operations, mode: configuration.serverMode)
-    state.withLock { $0.operations = operations }
+    state.withLock { ($0.operations, $0.addresses) = (operations, addresses) }
     serve(sources)
     warnOfUnownedFiles()
   }
@@ -186,7 +187,10 @@ final class ServedProjects: Sendable {
   /// Opens the projects that are not open and whose configuration is valid. Runs on the queue.
   private func openWaiting() {
     closeUnused()
-    guard let operations = state.withLock({ $0.isStopped ? nil : $0.operations }) else { return }
+    let current = state.withLock { state -> (OperationsService?, ServerAddresses?)? in
+      state.isStopped ? nil : (state.operations, state.addresses)
+    }
+    guard let operations = current?.0, let addresses = current?.1 else { return }
     var opened = false
     for (id, entry) in state.withLock({ $0.entries }).sorted(by: { $0.key < $1.key }) where entry.stack == nil {
       guard case .success(let project) = entry.source.configuration,
@@ -194,7 +198,7 @@ final class ServedProjects: Sendable {
       else { continue }
       do throws(HearthError) {
         if entry.problem != nil { try entry.source.check() }
-        let stack = try ProjectStack(merged(project, id), directory, operations)
+        let stack = try ProjectStack(merged(project, id), directory, operations, addresses)
         try stack.prepare()
         let isStarted = state.withLock { state in
           state.entries[id]?.stack = stack
