@@ -251,6 +251,7 @@ public struct ProjectSource: Sendable {
   /// A text that differs if the configuration does, without hosts and keys.
   public var fingerprint: String
 
+  /// Creates a project. Without API keys, the project ID is its key.
   public init(
     id: String, hosts: [String] = [], apiKeys: [String]? = nil,
     configuration: Result<HearthConfiguration, HearthError>, fingerprint: String

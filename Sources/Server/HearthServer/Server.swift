@@ -203,6 +203,7 @@ public final class Server: Sendable {
 
   /// The document service, for use in this process without a port.
   package var service: FirestoreService { projects.first.service }
+  /// The accounts of the project.
   package var accounts: AccountStore { projects.first.accounts }
   /// Returns the accounts of a project, or `nil` if it is not served.
   package func accounts(of project: String) -> AccountStore? {
@@ -210,6 +211,7 @@ public final class Server: Sendable {
   }
   /// The open databases, for imports and tools in this process. The registry authorizes no caller.
   package var registry: DatabaseRegistry { projects.first.registry }
+  /// The files of the project.
   package var files: LazyFileStore { projects.first.files }
   /// The routes for clients, in the order in which they are tried.
   package var endpoints: [any Endpoint] { projects.first.gateway.requests.endpoints }
