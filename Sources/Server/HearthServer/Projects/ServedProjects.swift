@@ -29,7 +29,7 @@ final class ServedProjects: Sendable {
     var retiring: [(id: String, stack: ProjectStack)] = []
     var operations: OperationsService?
     var addresses: ServerAddresses?
-    /// What was logged about names that several projects have.
+    /// The logged problems with names that several projects have.
     var problems: [String] = []
     var isStarted = false
     var isStopped = false
