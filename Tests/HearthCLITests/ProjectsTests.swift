@@ -101,11 +101,16 @@ import TestSupport
     }
     let keys = try HearthBinary.run(["keys", "list", "--project", "red"] + data)
     #expect(keys.output.contains("of-red") && !keys.output.contains("of-blue"), "\(keys.output)")
-    // A backup contains the accounts of all projects.
+    let file = try directory.write("a.txt", "content of red")
+    let copied = try HearthBinary.run(["files", "cp", file, "gs://red.appspot.com/a.txt", "--project", "red"] + data)
+    #expect(copied.exit == .code(0), "\(copied.output)")
+    // A backup contains the accounts and files of all projects.
     let copy = try HearthBinary.run(["backup", directory.file("copy")] + data)
     #expect(copy.exit == .code(0), "\(copy.output)")
     #expect(
       try Set(FileManager.default.contentsOfDirectory(atPath: directory.file("copy/accounts"))) == ["red", "blue"])
+    let check = try HearthBinary.run(["check", directory.file("copy")])
+    #expect(check.exit == .code(0) && check.output.contains("red: files: ok, 1 "), "\(check.output)")
     server.process.stop()
   }
 }
