@@ -110,7 +110,11 @@ struct Backup {
       try sync("\(directory)/accounts/\(project)")
       try sync("\(directory)/accounts")
     }
-    let files = try copyFiles(to: directory, progress: progress)
+    var files: FilesBackup?
+    for owner in try DataDirectory.filesOwners(in: source.path) {
+      guard let copied = try copyFiles(of: owner, to: destination, progress: progress) else { continue }
+      files = files?.adding(copied) ?? copied
+    }
     unlink("\(directory)/\(DataDirectoryLock.fileName)")
     try sync(directory)
     return files
@@ -133,12 +137,14 @@ struct Backup {
     }
   }
 
-  private func copyFiles(to directory: String, progress: (String) -> Void) throws -> FilesBackup? {
-    guard let (metadata, contents, lock) = try source.openFiles() else { return nil }
-    let folder = DataDirectory.filesFolder(in: directory)
+  private func copyFiles(
+    of owner: String?, to directory: DataDirectory, progress: (String) -> Void
+  ) throws -> FilesBackup? {
+    guard let (metadata, contents, lock) = try source.openFiles(of: owner) else { return nil }
+    let folder = try directory.makeFilesFolder(of: owner)
     let destination = try ContentDirectory(folder)
-    let file = DataDirectory.filesFile(in: directory)
-    let earlier = try earlier?.openFiles()
+    let file = DataDirectory.filesFile(of: owner, in: directory.path)
+    let earlier = try earlier?.openFiles(of: owner)
     let started = Progress.now()
     let files = try withExtendedLifetime((lock, earlier?.lock)) {
       try metadata.copy(toFile: file)
@@ -153,6 +159,7 @@ struct Backup {
     unlink("\(file)-lock")
     try sync("\(folder)/content")
     try sync(folder)
+    if owner != nil { try sync(LocalPath.folder(of: folder)) }
     return files
   }
 
@@ -189,9 +196,12 @@ struct Backup {
       rmdir("\(directory)/accounts/\(project)")
     }
     rmdir("\(directory)/accounts")
-    let files = DataDirectory.filesFile(in: directory)
-    for file in [files, "\(files)-lock"] { unlink(file) }
-    ContentDirectory.remove(DataDirectory.filesFolder(in: directory))
+    for owner in (try? DataDirectory.filesOwners(in: source.path)) ?? [nil] {
+      let files = DataDirectory.filesFile(of: owner, in: directory)
+      for file in [files, "\(files)-lock"] { unlink(file) }
+      ContentDirectory.remove(DataDirectory.filesFolder(of: owner, in: directory))
+    }
+    rmdir("\(directory)/project-files")
     for name in ["FORMAT", DataDirectoryLock.fileName] { unlink("\(directory)/\(name)") }
     rmdir(directory)
   }
