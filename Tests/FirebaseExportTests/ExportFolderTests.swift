@@ -122,6 +122,15 @@ import WireFormat
     #expect(try message(directory.file("two")).contains("contains several exports; name one of them"))
   }
 
+  @Test func metadataThatAreMissingOrEmptyAreNoticed() throws {
+    try make(2)
+    try ExportFiles.makeFolder(directory.file("all/auth_export"))
+    #expect(try message(directory.file("all")).contains("but not \(ExportFolder.metadataFile), which names them"))
+    #expect(try documents(directory.file("all/export")) == ["c/d0", "c/d1"])
+    _ = try directory.write("all/\(ExportFolder.metadataFile)", #"{"version": "1.0.0"}"#)
+    #expect(try message(directory.file("all")).contains("names no part of an export"))
+  }
+
   @Test func partsAreFound() throws {
     let json = """
       {"version": "1", "auth": {"path": "auth_export"}, "storage": {"path": "storage_export"},

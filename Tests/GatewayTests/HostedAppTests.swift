@@ -77,14 +77,11 @@ import TestSupport
     #expect(gzip.header("content-encoding") == "gzip" && gzip.body.count < 200)
     #expect(gzip.header("etag") != plain.header("etag"))
     _ = try world.directory.write("app/app.js.br", "brotli")
-    let deadline = ContinuousClock.now + .seconds(5)
-    var text = ""
-    while text != "brotli", ContinuousClock.now < deadline {
-      let response = try world.get("/app.js", [("Accept-Encoding", "gzip, br")])
-      text = response.header("content-encoding") == "br" ? response.text : ""
-      usleep(5_000)
-    }
-    #expect(text == "brotli")
+    #expect(
+      try OtherProcess.eventually {
+        let response = try world.get("/app.js", [("Accept-Encoding", "gzip, br")])
+        return response.header("content-encoding") == "br" && response.text == "brotli"
+      })
     #expect(try world.get("/app.js", [("Accept-Encoding", "gzip;q=0, br;q=0")]).header("content-encoding") == nil)
   }
 
@@ -95,12 +92,11 @@ import TestSupport
       _ = try world.directory.write(name, text)
       let start = ContinuousClock.now
       let path = name == "app/index.html" ? "/" : "/fresh.html"
-      while try world.get(path).text != text, ContinuousClock.now - start < .seconds(10) { usleep(2_000) }
+      #expect(try OtherProcess.eventually { try world.get(path).text == text })
       #expect(ContinuousClock.now - start < .seconds(2))
     }
     unlink(world.directory.file("app/fresh.html"))
-    let start = ContinuousClock.now
-    while try world.get("/fresh.html").status != 404, ContinuousClock.now - start < .seconds(10) { usleep(2_000) }
+    #expect(try OtherProcess.eventually { try world.get("/fresh.html").status == 404 })
     #expect(try world.get("/fresh.html").text == "nothing here")
   }
 
@@ -158,7 +154,7 @@ import TestSupport
 
   @Test func routesOfTheAPIComeFirst() throws {
     let world = try World(#""rewrites": [{"source": "**", "destination": "/index.html"}]"#)
-    for path in HostingAPI.reserved.map({ "\($0)" }) + [
+    for path in HostedAppsAPI.reserved.map({ "\($0)" }) + [
       "/v1/x", "/v1/projects/p/x", "/v0/b", "/emulator/x", "/google.firestore.v1.Firestore/X", "/__/x",
       "/storage/v1/b/x/o/y/z",
     ] {
@@ -166,7 +162,7 @@ import TestSupport
     }
     #expect(try world.get("/healthz").text != "<h1>app</h1>")
     #expect(try world.get("/.well-known/openid-configuration").header("content-type")?.contains("json") == true)
-    for path in ["/v10", "/token", "/upload", "/storage", "/emulators.html", "/users/1", "/v1x/y"] {
+    for path in ["/v10", "/upload", "/storage", "/emulators.html", "/users/1", "/v1x/y"] {
       #expect(try world.get(path).text == "<h1>app</h1>", "\(path)")
     }
     #expect(try world.server.request("POST", "/users/1", "{}").status == 404)
@@ -176,7 +172,7 @@ import TestSupport
   /// Every path of the API is reserved, or is so unlike a page of an app that its route is enough.
   @Test func everyRouteOfTheAPIIsOutOfReachForApps() throws {
     let world = try World(#""rewrites": [{"source": "**", "destination": "/index.html"}]"#, .emulator)
-    for route in world.server.server.endpoints where route.api != "HostingAPI" && !route.hasCondition {
+    for route in world.server.server.endpoints where route.api != "HostedAppsAPI" && !route.hasCondition {
       guard route.methods.contains(.get), !route.isStreamed, route.kind != .grpc else { continue }
       for pattern in route.paths.map(\.text) where pattern != "/" {
         let path = pattern.replacing(/\{[a-zA-Z]+(\.\.\.)?\}/, with: "x")
@@ -190,7 +186,7 @@ import TestSupport
     let server = try TestServer()
     #expect(try server.request("GET", "/").text == "Ok\n")
     #expect(try server.request("GET", "/index.html").status == 404)
-    #expect(!server.server.endpoints.contains { $0.api == "HostingAPI" })
+    #expect(!server.server.endpoints.contains { $0.api == "HostedAppsAPI" })
   }
 
   @Test func hostsHaveAppsOfTheirOwn() throws {
@@ -227,8 +223,7 @@ import TestSupport
     world.server.server.reload()
     #expect(try world.get("/").header("location") == "/docs/")
     rename(world.directory.file("app"), world.directory.file("gone"))
-    let start = ContinuousClock.now
-    while try world.get("/docs/").status != 503, ContinuousClock.now - start < .seconds(10) { usleep(2_000) }
+    #expect(try OtherProcess.eventually { try world.get("/docs/").status == 503 })
     #expect(try world.get("/docs/").status == 503)
     rename(world.directory.file("gone"), world.directory.file("app"))
     #expect(try world.get("/docs/").text == "docs")
@@ -248,6 +243,59 @@ import TestSupport
     configuration.hosting = [.init(directory.file(path), target: target)]
     let error = #expect(throws: HearthError.self) { try Server(configuration) }
     #expect(error?.description.contains(reason) == true, "\(error?.description ?? "")")
+  }
+
+  @Test(arguments: [
+    ("app", "app/x/data"), ("app", "app"), ("link", "app/data"), ("app", "link/data"), ("firebase.json", "app/data"),
+    ("app/docs", "app"),
+  ])
+  func dataDirectoryIsNotPublished(hosted: String, data: String) throws {
+    let directory = try TemporaryDirectory()
+    for name in ["app", "app/x", "app/docs"] { mkdir(directory.file(name), 0o755) }
+    symlink("app", directory.file("link"))
+    _ = try directory.write("firebase.json", #"{"hosting": {"public": "app"}}"#)
+    var configuration = HearthConfiguration(storage: .directory(directory.file(data)))
+    configuration.mode = .emulator
+    configuration.hosting = [.init(directory.file(hosted))]
+    let refused = #expect(throws: HearthError.self) { try Server(configuration) }
+    #expect(refused?.description.contains("data directory") == true, "\(refused?.description ?? "")")
+    configuration.hosting = []
+    configuration.webSDK = directory.file(hosted)
+    if hosted != "firebase.json" { #expect(throws: HearthError.self) { try Server(configuration) } }
+  }
+
+  @Test func dataDirectoryBesideTheAppIsAllowed() throws {
+    let directory = try TemporaryDirectory()
+    mkdir(directory.file("app"), 0o755)
+    _ = try directory.write("firebase.json", #"{"hosting": {"public": "app"}}"#)
+    _ = try directory.write("app/index.html", "app")
+    let server = try TestServer(.emulator) { configuration in
+      configuration.storage = .directory(directory.file("app-data"))
+      configuration.hosting = [.init(directory.file("firebase.json"))]
+    }
+    #expect(try server.request("GET", "/").text == "app")
+    // A configuration that would publish it later is not used.
+    _ = try directory.write("firebase.json", #"{"hosting": {"public": "."}}"#)
+    server.server.reload()
+    #expect(try server.request("GET", "/").text == "app")
+  }
+
+  @Test func filesWithSecretsAreNotPublished() throws {
+    let directory = try TemporaryDirectory()
+    mkdir(directory.file("app"), 0o755)
+    let secret = try directory.write("app/secret.txt", "secret")
+    var configuration = HearthConfiguration(storage: .inMemory)
+    configuration.mode = .emulator
+    configuration.hosting = [.init(directory.file("app"))]
+    configuration.tls = .init(certificate: directory.file("cert.pem"), key: secret)
+    let refused = #expect(throws: HearthError.self) { try Server(configuration) }
+    #expect(refused?.description.contains("secret.txt, the private key") == true, "\(refused?.description ?? "")")
+    configuration.tls = nil
+    configuration.accounts.signInProviders =
+      #"{"oidc.x": {"issuer": "https://a.example", "clientId": "c", "clientSecretFile": "\#(secret)"}}"#
+    configuration.providerFetch = { _ in throw HearthError.configuration("unused") }
+    let other = #expect(throws: HearthError.self) { try Server(configuration) }
+    #expect(other?.description.contains("secret.txt, the secret") == true, "\(other?.description ?? "")")
   }
 
   // MARK: - Scripts for the web SDK

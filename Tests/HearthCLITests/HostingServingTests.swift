@@ -10,12 +10,17 @@ import TestSupport
   private final class Session {
     let process: ServerProcess
     let port: UInt16
+    /// Exists as long as the server.
+    private let directory: TemporaryDirectory
 
-    init(in directory: TemporaryDirectory, _ options: String = "") throws {
+    init(in directory: TemporaryDirectory, _ options: String = "", before: String = "true") throws {
+      self.directory = directory
       let binary = try #require(HearthBinary.path)
       process = try ServerProcess(
         executable: "/bin/sh",
-        arguments: ["-c", "cd '\(directory.path)' && exec '\(binary)' serve --emulator --port 0 \(options)"])
+        arguments: [
+          "-c", "cd '\(directory.path)' && \(before) && exec '\(binary)' serve --emulator --port 0 \(options)",
+        ])
       let text = try process.waitForLine(prefix: "hearth: listening on http://127.0.0.1:", timeoutSeconds: 30)
       port = try #require(UInt16(text))
     }
@@ -71,6 +76,30 @@ import TestSupport
     let session = try Session(in: directory)
     #expect(try session.get("/", [("Host", "b.example.com")]) == "app")
     #expect(try session.get("/") == "Ok\n")
+  }
+
+  /// Clients that do not read their responses cannot use up the open files of the process.
+  @Test func responsesFromTheDiskAreLimited() throws {
+    let directory = try app()
+    _ = try directory.write("dist/film.mp4", "")
+    #expect(truncate(directory.file("dist/film.mp4"), 64 << 20) == 0)
+    let session = try Session(in: directory, before: "ulimit -n 512")
+    // A sixteenth of the limit.
+    let waiting = try (0..<32).map { _ in
+      let response = try StreamedResponse(
+        port: session.port, request: Array("GET /film.mp4 HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))
+      try response.readHead()
+      return response
+    }
+    #expect(waiting.allSatisfy { $0.status == 200 })
+    let client = TestHTTPClient(port: session.port)
+    #expect(try client.send("GET", "/film.mp4", headers: [("Range", "bytes=0-9")]).status == 503)
+    #expect(try session.get("/") == "app")
+    for response in waiting { response.close() }
+    #expect(
+      try OtherProcess.eventually {
+        try client.send("GET", "/film.mp4", headers: [("Range", "bytes=0-9")]).status == 206
+      })
   }
 
   @Test(arguments: [

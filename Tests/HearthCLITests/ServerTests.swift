@@ -82,7 +82,7 @@ import TestSupport
     let deleted = try #require(user.count > 1 ? Int(user[1]) : nil)
     #expect(deleted > 1 && deleted < total)
     #expect(try session.run("delete", "users", "--recursive", "--yes").output.hasPrefix("deleted \(total - deleted) "))
-    #expect(try session.run("get").output == "")
+    #expect(try session.run("get").output == "no collections in projects/demo/databases/(default)\n")
     let stats = try session.run("stats").output.split(separator: "\n").map { $0.split(separator: " ") }
     #expect(stats.count == 2 && stats[1][0] == "demo/(default)" && stats[1][1] == "0")
     #expect(try session.run("import", directory.file("1.json")).output == "imported \(total) documents\n")

@@ -89,6 +89,15 @@ import Testing
       ("/:path*", "/:path", "/\\evil.example", "/%5Cevil.example"),
       ("/a/:b", "/c/:b", "/a/x y?z#ü", "/c/x%20y%3Fz%23%C3%BC"),
       ("/a", "/ö b", "/a", "/%C3%B6%20b"),
+      // A capture that is empty or starts with a slash does not make a path of another host.
+      ("/s/:section*/i/:id", "/:section*/:id", "/s/i/evil.com", "/evil.com"),
+      ("/s/:section*/i/:id", "/:section*/:id", "/s/x/i/y", "/x/y"),
+      ("/s/:section*/i/:id", "/:section*\\:id", "/s/i/evil.com", "/evil.com"),
+      ("/s/:section*/i/:id", "https://a.example/:section*/:id", "/s/i/evil.com", "https://a.example/evil.com"),
+      ("/s/:section*/i/:id", "//a.example/:section*/:id", "/s/i/evil.com", "//a.example/evil.com"),
+      ("/to/:x", "https://a.example/get/https://b.example/:x", "/to/y", "https://a.example/get/https://b.example/y"),
+      ("/to/:x", "/get/https://b.example/:x", "/to/y", "/get/https://b.example/y"),
+      ("/to/:x", "https://a.example?u=//:x", "/to/y", "https://a.example?u=//y"),
     ] as [(String, String, String, String?)])
   func redirectsInsertCaptures(source: String, destination: String, path: String, location: String?) throws {
     let pattern = try PathPattern(glob: source, hasCaptures: true)
@@ -102,6 +111,8 @@ import Testing
     ("/blog/(?<post>.+)", "/posts/:post", "/blog/a", "/posts/a"),
     ("^/(\\w+)/(\\w+)$", "/:2/:1", "/a/b", "/b/a"),
     ("^/(\\w+)(/x)?$", "/z:2/:1", "/a", "/z:2/a"),
+    ("/old(?P<rest>.*)", "/:rest", "/old/evil.com", "/evil.com"),
+    ("/old(?P<rest>.*)", "https://a.example/:rest", "/old/b/c", "https://a.example/b/c"),
   ])
   func redirectsInsertGroupsOfExpressions(regex: String, destination: String, path: String, location: String) throws {
     let pattern = try PathPattern(regex: regex)

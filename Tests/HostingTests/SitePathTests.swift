@@ -18,8 +18,14 @@ import Testing
     "", "a", "/..", "/../a", "/a/..", "/a/../b", "/./a", "/%2e%2e/a", "/%2E./a", "/a/%2e%2e%2fb", "/a%00", "/a%0Ab",
     "/a%7f", "/%", "/%4", "/%zz", "/%ff", "/%C3", "/" + String(repeating: "a", count: HostingLimits.pathBytesMax),
     "/" + String(repeating: "%61", count: 3 * HostingLimits.pathBytesMax),
+    String(repeating: "/a", count: HostingLimits.segmentsMax + 1),
   ])
   func pathsOfNoFileAreRefused(target: String) { #expect(Self.decoded(target) == nil) }
+
+  @Test func pathsMayHaveTheLargestNumberOfSegments() {
+    let path = String(repeating: "/a", count: HostingLimits.segmentsMax)
+    #expect(Self.decoded(path) == path)
+  }
 
   @Test func encodedPathsAreTheSamePaths() throws {
     for text in ["/a b", "/ü?x#y", "/100%", "/\\\\host", "/a+b&c=d", "/'\"<>"] {

@@ -264,6 +264,11 @@ import TestSupport
     test.provider.change { $0.isDown = true }
     #expect(Self.failure { try test.begin() } == "auth/network-request-failed")
     test.provider.change { $0.isDown = false }
+    // The server remembers the failure for a while, so that a dead provider does not occupy its threads.
+    let before = test.provider.requests.count
+    #expect(Self.failure { try test.begin() } == "auth/network-request-failed")
+    #expect(test.provider.requests.count == before)
+    test.world.clock.advance(seconds: Int(ProviderLimits.failureSeconds))
     _ = try test.identity()
     // The documents are old, but the provider does not respond: they stay in use.
     test.world.clock.advance(seconds: 7200)
@@ -301,6 +306,31 @@ import TestSupport
     let third = try test.identity()
     test.world.clock.advance(seconds: Int(ProviderLimits.identitySeconds))
     #expect(refusal { try test.signIn(third) } == .invalidIdpResponse)
+  }
+
+  @Test func newNamesOfAnIdentityDoNotProlongIt() throws {
+    let test = try World()
+    var name = try test.identity()
+    for _ in 0..<4 {
+      test.world.clock.advance(seconds: Int(ProviderLimits.identitySeconds) / 5)
+      guard case .signedIn(_, let identity) = try test.signIn(name) else { throw Unexpected("no sign-in") }
+      name = try #require(identity.token)
+    }
+    test.world.clock.advance(seconds: Int(ProviderLimits.identitySeconds) / 5)
+    #expect(refusal { try test.signIn(name) } == .invalidIdpResponse)
+  }
+
+  @Test func namesEndWithTheSessionsOfTheUser() throws {
+    let test = try World()
+    guard case .signedIn(let outcome, let identity) = try test.signIn(try test.identity()) else {
+      throw Unexpected("no sign-in")
+    }
+    test.world.clock.advance(seconds: 2)
+    var change = AccountsService.Update(uid: outcome.user.uid)
+    change.password = "secret-2"
+    _ = try test.service.update(change, by: ServiceWorld.admin)
+    #expect(refusal { try test.signIn(try #require(identity.token)) } == .invalidIdpResponse)
+    _ = try test.signIn(try test.identity())
   }
 
   @Test func anAccountWithTheAddressIsLinkedAfterItsPassword() throws {

@@ -45,7 +45,7 @@ package struct HTTPGateway: Sendable {
     let source = MetricsSource(project: project, service) { channels.openChannels }
     metrics = source
     let report = MetricsReport(operations) { [source] }
-    let hosting = sites.map { HostingAPI($0, authenticator) }
+    let hosting = sites.map { HostedAppsAPI($0, authenticator) }
     let root = RootHandler(operations, authenticator, app: hosting.map(Self.appPage))
     var endpoints = Self.documents(service, authenticator, channels, files)
     endpoints += KeysHandler(accounts, authenticator, addresses: addresses, project: project).endpoints
@@ -61,7 +61,7 @@ package struct HTTPGateway: Sendable {
   }
 
   /// The function with which the handler of `/` responds with the page of an app.
-  private static func appPage(_ hosting: HostingAPI) -> RootHandler.AppPage {
+  private static func appPage(_ hosting: HostedAppsAPI) -> RootHandler.AppPage {
     { (request: borrowing HTTPRequest, responder: Responder) in hosting.respondToRoot(request, responder) }
   }
 

@@ -57,6 +57,23 @@ final class HostedPage: Sendable {
     }
   }
 
+  /// The bytes that the page takes in memory. Content that a cache or another page shares is counted again.
+  var heldBytes: Int {
+    func size(_ headers: [SiteHeader]) -> Int {
+      headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 32 }
+    }
+    let own =
+      switch response {
+      case .redirect(let location, _): location.utf8.count
+      case .file(let file, _, let headers): file.path.bytes.count + size(headers)
+      case .notFound(let headers): size(headers)
+      case .unserved(let service): service.utf8.count
+      }
+    return forms.reduce(own + 512) { sum, form in
+      sum + (form.form.bytes?.count ?? 0) + form.fields.count + form.validators.count + 256
+    }
+  }
+
   /// Returns the representation for a client: the smallest that it accepts.
   func form(accepting codings: HostedRequest.Codings) -> Form? {
     if codings.contains(.br), let form = forms.first(where: { $0.form.coding == .br }) { return form }

@@ -13,6 +13,8 @@ final class SiteResponder: Sendable {
   private static let workers = BoundedWorkers(
     "hosting", threads: WorkerLimits.hostingThreadsMax, unfinishedMax: WorkerLimits.hostingUnfinishedMax)
 
+  private static let openFiles = OpenFileBudget()
+
   private let sites: HostedSites
   private let table = PageTable()
 
@@ -62,19 +64,23 @@ final class SiteResponder: Sendable {
     if let page = key.path.withUnsafeBytes({ table.page(key.generation, key.site, $0, key.languages, now: now) }) {
       return finish(call, .success(page))
     }
-    let isFirst = table.join(key, now: now) { result in
+    let joined = table.join(key, now: now) { result in
       call.responder.onLoop { self.finish(call, result) }
     }
-    guard isFirst else { return }
+    switch joined {
+    case .first: break
+    case .waits: return
+    case .refused: return fail(.busy, call.responder)
+    }
     let isAccepted = Self.workers.run {
       let result = Self.look(call)
-      let waiters = self.table.finish(key, result, knownUntil: now + HostingLimits.knownMillisecondsMax)
+      let waiters = self.table.finish(key, result, now: now)
       call.responder.onLoop { self.finish(call, result) }
       for waiter in waiters { waiter(result) }
     }
     guard !isAccepted else { return }
     let failure = Result<HostedPage, SiteFailure>.failure(.busy)
-    for waiter in table.finish(key, failure, knownUntil: 0) { waiter(failure) }
+    for waiter in table.finish(key, failure, now: now) { waiter(failure) }
     finish(call, failure)
   }
 
@@ -196,10 +202,11 @@ final class SiteResponder: Sendable {
       let form = page.form(accepting: call.request.codings), form.form.bytes == nil
     else { return send(page, call.request, call.responder) }
     guard let part = begin(page, form, file, status, call.request, call.responder) else { return }
+    guard let lease = Self.openFiles.take() else { return fail(.busy, call.responder) }
     let isAccepted = Self.workers.run {
       do throws(SiteFailure) {
         let opened = try call.site.open(form.form)
-        call.responder.onLoop { self.stream(opened, form, part, call) }
+        call.responder.onLoop { self.stream(opened, lease, form, part, call) }
       } catch {
         call.responder.onLoop { self.fail(error, call.responder) }
       }
@@ -207,7 +214,9 @@ final class SiteResponder: Sendable {
     if !isAccepted { fail(.busy, call.responder) }
   }
 
-  private func stream(_ opened: OpenFile?, _ form: HostedPage.Form, _ part: Part, _ call: Call) {
+  private func stream(
+    _ opened: OpenFile?, _ lease: OpenFileBudget.Lease, _ form: HostedPage.Form, _ part: Part, _ call: Call
+  ) {
     guard let opened else {
       // The file has changed since the look-up, so look again.
       guard !call.isRepeated else { return fail(.busy, call.responder) }
@@ -222,7 +231,7 @@ final class SiteResponder: Sendable {
     let exchange = call.responder.exchange
     let body = FileBody(
       descriptor: descriptor, offset: part.range.lowerBound, count: part.range.count, isInMemory: false,
-      exchange: exchange)
+      exchange: exchange, lease: lease)
     exchange.stream(
       status: part.status, headers: Self.head(form, part, call.responder), contentLength: part.range.count, from: body)
   }

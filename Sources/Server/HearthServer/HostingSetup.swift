@@ -19,7 +19,7 @@ final class HostingSetup: Sendable {
     sdk = configuration.webSDK == nil ? nil : HostedSites()
     sites?.replace(with: try read())
     guard let folder = configuration.webSDK else { return }
-    try Self.requireFolder(folder, "--web-sdk \(folder)")
+    try requirePublic(folder, "--web-sdk \(folder)")
     sdk?.replace(with: [(nil, Site(folder: folder, rules: .immutable, cache: cache))])
   }
 
@@ -55,12 +55,13 @@ final class HostingSetup: Sendable {
           + "the folder that contains its index.html")
     }
     if status.st_mode & S_IFMT == S_IFDIR {
+      try requirePublic(hosted.path, "--hosting \(hosted.path)")
       return Site(folder: hosted.path, rules: SiteRules(), cache: cache)
     }
     let entry = try entry(hosted)
     let base = hosted.path.lastIndex(of: "/").map { String(hosted.path[...$0]) } ?? ""
     let folder = entry.folder.hasPrefix("/") ? entry.folder : base + entry.folder
-    try Self.requireFolder(folder, "\(hosted.path): hosting.public")
+    try requirePublic(folder, "\(hosted.path): hosting.public")
     for problem in entry.problems {
       configuration.log(
         .warn, "hosting.rule", "\(hosted.path): \(problem.key) \(problem.text)",
@@ -98,6 +99,12 @@ final class HostingSetup: Sendable {
       throw HostingFile.Failure(text: "must not be longer than \(HostingLimits.configurationBytesMax) bytes")
     }
     return Array(bytes[..<count])
+  }
+
+  /// Requires a folder that every client may read.
+  private func requirePublic(_ folder: String, _ place: String) throws(HearthError) {
+    try Self.requireFolder(folder, place)
+    try PrivatePaths(configuration).requireApart(from: folder, place)
   }
 
   private static func requireFolder(_ path: String, _ place: String) throws(HearthError) {

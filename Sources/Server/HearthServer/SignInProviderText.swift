@@ -28,6 +28,15 @@ enum SignInProviderText {
     return providers
   }
 
+  /// Returns the paths of the files with secrets that the providers name.
+  static func secretFiles(_ text: String) -> [String] {
+    guard let map = MapValue(json: Array(text.utf8)) else { return [] }
+    return map.entries.flatMap { _, value -> [String] in
+      guard case .map(let fields) = value else { return [] }
+      return ["clientSecretFile", "privateKeyFile"].compactMap { fields.text($0) }
+    }
+  }
+
   private static func provider(_ id: String, _ fields: MapValue) throws(HearthError) -> SignInProvider {
     guard id.utf8.count <= 128, id == "google.com" || id == "apple.com" || (id.hasPrefix("oidc.") && id.utf8.count > 5)
     else {

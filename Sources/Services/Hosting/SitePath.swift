@@ -8,8 +8,8 @@ package struct SitePath: Hashable, Sendable {
 
   /// Decodes the path of a request target. Several slashes become one.
   ///
-  /// Returns `nil` if no file can have the path: it is too long, its percent-encoding is malformed, it is not UTF-8, or
-  /// contains a control character or the segments `.` or `..`.
+  /// Returns `nil` if no file can have the path: it is too long or too deep, its percent-encoding is malformed, it is not
+  /// UTF-8, or contains a control character or the segments `.` or `..`.
   package init?(decoding target: UnsafeRawBufferPointer) {
     guard target.first == UInt8(ascii: "/"), target.count <= 3 * HostingLimits.pathBytesMax else { return nil }
     var out: [UInt8] = []
@@ -35,7 +35,9 @@ package struct SitePath: Hashable, Sendable {
   /// Checks a decoded path.
   private init?(checking bytes: [UInt8]) {
     guard bytes.count <= HostingLimits.pathBytesMax, String(validating: bytes, as: UTF8.self) != nil else { return nil }
-    for segment in bytes.split(separator: UInt8(ascii: "/")) {
+    let segments = bytes.split(separator: UInt8(ascii: "/"))
+    guard segments.count <= HostingLimits.segmentsMax else { return nil }
+    for segment in segments {
       let dots = segment.allSatisfy { $0 == UInt8(ascii: ".") }
       if dots, segment.count <= 2 { return nil }
     }

@@ -63,6 +63,12 @@ extension AccountsService {
     }
     guard let url = request.continueURL else { throw AccountError(.missingContinueURI) }
     let page = try checkContinueURL(url, caller)
+    // The provider sends the code to this page.
+    let usesTLS = options.publicURL?.hasPrefix("https://") ?? false
+    guard page.hasPrefix("https://") || !usesTLS || ContinueURL.host(of: page).map(ContinueURL.isLoopback) == true
+    else {
+      throw AccountError(.invalidContinueURI, "The page must have an https URL.")
+    }
     do {
       let start = try providerSignIn.begin(
         providerID, returnURL: page, app: nil, scopes: request.scopes, parameters: request.parameters)

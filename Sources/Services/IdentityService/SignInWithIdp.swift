@@ -36,6 +36,8 @@ extension AccountsService {
     /// itself or the name of a ``PendingIdentity``.
     package var token: String?
     package var accessToken: String?
+    /// The time at which the provider confirmed a ``PendingIdentity``, in seconds since 1970.
+    var confirmedSeconds: Int64?
   }
 
   /// The outcome of a sign-in with another provider.
@@ -69,7 +71,15 @@ extension AccountsService {
           guard other == nil || other?.uid == linked else { throw AccountError(.federatedUserIDAlreadyLinked) }
           return linked
         }
-        if let user = try users.user(providerID: provider.providerID, rawID: provider.rawID) { return user.uid }
+        if let user = try users.user(providerID: provider.providerID, rawID: provider.rawID) {
+          // The password was changed, or all sessions were ended, after the provider confirmed the identity.
+          if let confirmed = identity.confirmedSeconds, confirmed < user.validSince,
+            user.validSince > user.createdAt / 1000
+          {
+            throw AccountError(.invalidIdpResponse, "The sign-in is older than a change of the account. Sign in again.")
+          }
+          return user.uid
+        }
         if let email = provider.email, let user = try users.user(email: email) {
           guard identity.isEmailVerified else {
             unconfirmed = user
@@ -106,13 +116,14 @@ extension AccountsService {
     return .signedIn(outcome, renewed(identity))
   }
 
-  /// Returns an identity with a new name, if its name was used up.
+  /// Returns an identity with a new name, if its name was used up. The new name ends when the first one would have.
   private func renewed(_ identity: Identity) -> Identity {
-    guard identity.token == nil, accounts.mode == .production else { return identity }
+    guard identity.token == nil, let confirmed = identity.confirmedSeconds else { return identity }
     var identity = identity
     identity.token = providerSignIn.pending.add(
       PendingIdentity(
-        providerID: identity.provider.providerID, claims: identity.claims, accessToken: identity.accessToken))
+        providerID: identity.provider.providerID, claims: identity.claims, accessToken: identity.accessToken,
+        confirmedSeconds: confirmed))
     return identity
   }
 
@@ -141,6 +152,7 @@ extension AccountsService {
     if accounts.mode == .production, let found = try confirmed(request) {
       var identity = try identity(of: found.claims, providerID: found.providerID)
       identity.accessToken = found.accessToken
+      identity.confirmedSeconds = found.confirmedSeconds
       return identity
     }
     guard let providerID = request.providerID, !providerID.isEmpty, providerID.utf8.count <= 128,

@@ -30,7 +30,7 @@ package final class Observed<Value: Sendable>: @unchecked Sendable {
   /// Blocks this thread until the value satisfies a condition. Returns `false` if it does not within
   /// `secondsMax`, which is far above the need of any machine. It only bounds a test that fails. Pass `nil` to wait
   /// without a limit.
-  package func wait(secondsMax: Double? = 120, until holds: (Value) -> Bool) -> Bool {
+  package func wait(secondsMax: Double? = 600, until holds: (Value) -> Bool) -> Bool {
     let deadline = secondsMax.map { Date(timeIntervalSinceNow: $0) }
     return condition.withLock {
       while !holds(stored) {
@@ -46,7 +46,7 @@ package final class Observed<Value: Sendable>: @unchecked Sendable {
 
   /// Suspends the task until the value satisfies a condition, as ``wait(secondsMax:until:)``.
   package func becomes(
-    secondsMax: Double? = 120, _ holds: @escaping @Sendable (Value) -> Bool
+    secondsMax: Double? = 600, _ holds: @escaping @Sendable (Value) -> Bool
   ) async -> Bool {
     (try? await onDedicatedThread { self.wait(secondsMax: secondsMax, until: holds) }) ?? false
   }

@@ -114,11 +114,23 @@ package struct ExportFolder: Sendable {
             message: "the folder contains several exports; name one of them: \(found.prefix(5).joined(separator: ", "))"
           )
         }
+        if kind == .documents, let part = level.first(where: isOtherPart) {
+          throw FixtureTreeError(
+            file: path,
+            message: "the folder contains accounts or files (\(part)), but not \(metadataFile), which names them; "
+              + "restore that file, or name the documents to import only them: \(folder(of: first))")
+        }
         return try open(first, kind)
       }
       level = below
     }
     return nil
+  }
+
+  /// Whether a folder has the name that the Emulator Suite gives to the accounts or the files of an export.
+  private static func isOtherPart(_ path: String) -> Bool {
+    let name = path.utf8.suffix(while: { $0 != UInt8(ascii: "/") })
+    return name.elementsEqual("auth_export".utf8) || name.elementsEqual("storage_export".utf8)
   }
 
   // MARK: Metadata
@@ -146,6 +158,10 @@ package struct ExportFolder: Sendable {
         export.storageFolder = try place(try text("path", of: member.value, path), in: folder, namedBy: path)
       default: export.otherParts.append(member.name)
       }
+    }
+    guard members.contains(where: { $0.name != "version" }) else {
+      throw FixtureTreeError(
+        file: path, message: "names no part of an export; make the export again, or restore the file")
     }
     return export
   }

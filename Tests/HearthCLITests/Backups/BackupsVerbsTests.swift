@@ -100,7 +100,7 @@ import TestSupport
   @Test(arguments: [
     (["--backup-every", "1h"], "needs --backup-to"), (["--backup-to", "x", "--in-memory"], "needs a data directory"),
     (["--backup-to", "x", "--data", "d", "--backup-every", "1s"], "at least 1m"),
-    (["--backup-to", "ftp://x", "--data", "d"], "is no place for backups"),
+    (["--backup-to", "ftp://x", "--data", "d"], "is not a place for backups"),
     (["--backup-to", "x", "--data", "d", "--backup-region", "r"], "needs a bucket"),
   ])
   func aScheduleWithMistakesDoesNotStart(options: [String], reason: String) throws {

@@ -63,10 +63,10 @@ struct BackupBucket: BackupPlace {
     // In the data directory, the copy contains links to the content of files instead of copies.
     let temporary = DatabaseChoice.environment("TMPDIR") ?? "/var/tmp"
     let folder = access(source.path, W_OK) == 0 ? source.path : temporary
-    FolderTree.removeAbandoned(in: folder)
-    let copy = "\(folder)/backup.\(getpid()).part"
+    let output = UnfinishedOutput(of: "\(folder)/hearth-backup")
+    let copy = output.path
     defer { try? FolderTree.remove(copy) }
-    let (_, files) = try Backup(source, linksContent: true).run(to: copy, progress: progress)
+    let files = try Backup(source, linksContent: true).copy(to: output, progress: progress)
     var total = 0
     FolderTree.forEachFile(in: copy) { total += $1 }
     var manifest = BackupManifest(time: name.time, files: [], addedBytes: 0)
@@ -142,9 +142,11 @@ struct BackupBucket: BackupPlace {
     let target = LocalPath.withoutLastSlashes(path)
     let isFree = rmdir(target) == 0 || errno == ENOENT
     guard isFree else { throw CommandFailure.failed("\(target) is not empty; name a directory that does not exist") }
-    FolderTree.removeAbandoned(in: LocalPath.folder(of: target))
-    let unfinished = "\(target).\(getpid()).part"
+    let output = UnfinishedOutput(of: target)
+    let unfinished = output.path
     do {
+      try Self.makeFolders(of: "\(unfinished)/x", below: unfinished)
+      output.lock()
       var done = 0
       for file in manifest.files {
         try download(file, to: "\(unfinished)/\(file.path)", unfinished) {

@@ -1,5 +1,6 @@
 import DocumentModel
 import DocumentStore
+import Glibc
 import HearthServer
 
 /// The options that choose a place of backups, and sign in to it.
@@ -28,9 +29,29 @@ enum BackupChoice {
   /// Returns the current time.
   static func now() -> Timestamp { Timestamp(uncheckedMicroseconds: Clock.system.now()) }
 
+  /// Returns the place that an operand names, for the backups of a data directory.
+  /// - Throws: ``CommandFailure`` if the operand, an option or a credential is invalid, or the place is in the directory.
+  static func place(_ text: String, _ arguments: Arguments, of directory: String) throws -> any BackupPlace {
+    if !text.contains("://"), let root = realPath(directory) {
+      let place = realPath(text) ?? realPath(LocalPath.folder(of: LocalPath.withoutLastSlashes(text))) ?? ""
+      guard place != root, !place.hasPrefix(root + "/") else {
+        throw CommandFailure.usage(
+          "\(text) is in the data directory \(directory); a backup there is lost with it, so name a folder elsewhere")
+      }
+    }
+    return try place(text, arguments)
+  }
+
+  private static func realPath(_ path: String) -> String? {
+    guard let found = realpath(path, nil) else { return nil }
+    defer { free(found) }
+    return String(cString: found)
+  }
+
   /// Returns the place that an operand names.
   /// - Throws: ``CommandFailure`` if the operand, an option or a credential is invalid.
   static func place(_ text: String, _ arguments: Arguments) throws -> any BackupPlace {
+    guard !text.isEmpty else { throw CommandFailure.usage("the place for backups must not be empty") }
     guard let end = text.firstRange(of: "://") else {
       let unused = ["endpoint", "region"].filter(arguments.has)
       if !unused.isEmpty { throw arguments.refusal(of: unused, "needs a bucket, such as s3://backups/hearth") }
@@ -49,7 +70,7 @@ enum BackupChoice {
     case "s3": return BackupBucket(try s3(bucket, prefix, arguments), now: now)
     default:
       throw CommandFailure.usage(
-        "'\(text)' is no place for backups; write a path, gs://BUCKET/PREFIX or s3://BUCKET/PREFIX")
+        "'\(text)' is not a place for backups; write a path, gs://BUCKET/PREFIX or s3://BUCKET/PREFIX")
     }
   }
 

@@ -3,7 +3,7 @@ import DocumentStore
 
 /// A place that holds the backups of a data directory: a folder, or a bucket.
 protocol BackupPlace {
-  /// The place as people write it.
+  /// The location, in the form of a command line.
   var text: String { get }
 
   /// Returns the complete backups, the oldest first.

@@ -52,7 +52,8 @@ final class BackupSchedule: Sendable {
       if let value = arguments.value("backup-\(name)") { words.append("--\(name)=\(value)") }
     }
     // Names the mistake at the start, rather than at the first backup.
-    _ = try BackupChoice.place(place, Arguments(Array(words.dropFirst(2)) + ["--", place], for: .backupsCreate))
+    _ = try BackupChoice.place(
+      place, Arguments(Array(words.dropFirst(2)) + ["--", place], for: .backupsCreate), of: directory)
     self.words = words + ["--", place]
     self.place = place
     log = configuration.log
@@ -81,7 +82,7 @@ final class BackupSchedule: Sendable {
 
   private func attempt() {
     do {
-      let process = try ChildProcess(words, takesErrors: true)
+      let process = try VerbProcess(words, takesErrors: true)
       child.withLock { $0 = process.pid }
       defer { child.withLock { $0 = nil } }
       let (text, status) = process.wait()

@@ -35,8 +35,9 @@ extension Command {
       let keep = try arguments.integer("keep", in: 1...1_000_000)
       let age = try arguments.seconds("unless-newer-than")
       let isQuiet = arguments.has("quiet")
-      let place = try BackupChoice.place(arguments.operands[0], arguments)
-      let source = try DirectoryReader(arguments.value("data") ?? "./hearth-data")
+      let directory = arguments.value("data") ?? "./hearth-data"
+      let place = try BackupChoice.place(arguments.operands[0], arguments, of: directory)
+      let source = try DirectoryReader(directory)
       let name = BackupName(BackupChoice.now())
       if let age, let newest = try? place.backups().last?.name, name.time.seconds - newest.time.seconds < Int64(age) {
         if !isQuiet { Terminal.output.write("the backup \(newest.text) in \(place.text) is new enough\n") }
@@ -159,7 +160,7 @@ extension Command {
     run: { arguments in
       let place = try BackupChoice.place(arguments.operands[0], arguments)
       let backups = try place.backups()
-      let found = try arguments.operands.dropFirst().map { name in
+      let found = try Set(arguments.operands.dropFirst()).sorted().map { name in
         guard let backup = backups.first(where: { $0.name.text == name }) else {
           throw CommandFailure.failed("\(place.text) has no backup \(name); nothing was removed")
         }

@@ -3,7 +3,7 @@ import DocumentModel
 /// The objects of a bucket below a common prefix, in a store of objects. Contents are whole in memory, so they must be
 /// small: see ``BackupBucket/pieceBytes``.
 protocol BucketStore {
-  /// The location as people write it, such as `s3://backups/hearth`.
+  /// The location in the form of a command line, such as `s3://backups/hearth`.
   var text: String { get }
 
   /// Stores an object, replacing it if it exists.

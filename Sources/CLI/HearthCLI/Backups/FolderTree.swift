@@ -39,15 +39,4 @@ enum FolderTree {
     }
     guard rmdir(path) == 0 || errno == ENOENT else { throw .system(operation: "rmdir", path: path, code: errno) }
   }
-
-  /// Removes the folders that interrupted processes left in a folder: those that end with the ID of a process that no
-  /// longer runs, and `.part`.
-  static func removeAbandoned(in folder: String) {
-    for name in ContentDirectory.names(in: folder) where name.hasSuffix(".part") {
-      guard let pid = name.dropLast(".part".count).split(separator: ".").last.flatMap({ pid_t($0) }), pid > 0,
-        kill(pid, 0) != 0, errno == ESRCH
-      else { continue }
-      try? remove("\(folder)/\(name)")
-    }
-  }
 }

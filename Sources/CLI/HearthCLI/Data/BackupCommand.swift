@@ -65,14 +65,17 @@ struct Backup {
   }
 
   /// Copies to a directory that does not exist or is empty. Returns its path, and the outcome for files if the source
-  /// has any. `progress` receives texts that describe the progress.
+  /// has any. `progress` receives texts that describe the progress. Until the copy is complete, it has the name
+  /// `unfinished` (default: one beside the path).
   /// - Throws: ``CommandFailure``, `StorageError` or `FilesError` if the copy fails; the unfinished copy is removed.
-  func run(to path: String, progress: (String) -> Void) throws -> (path: String, files: FilesBackup?) {
+  func run(
+    to path: String, unfinished output: UnfinishedOutput? = nil, progress: (String) -> Void
+  ) throws -> (path: String, files: FilesBackup?) {
     let target = LocalPath.withoutLastSlashes(path)
     guard try isFree(target) else {
       throw CommandFailure.failed("\(target) is not empty; name a directory that does not exist")
     }
-    let output = UnfinishedOutput(of: target)
+    let output = output ?? UnfinishedOutput(of: target)
     let unfinished = output.path
     let files: FilesBackup?
     do {
@@ -89,7 +92,9 @@ struct Backup {
     return (target, files)
   }
 
-  private func copy(to output: UnfinishedOutput, progress: (String) -> Void) throws -> FilesBackup? {
+  /// Copies to a directory that keeps its unfinished name.
+  /// - Throws: ``CommandFailure``, `StorageError` or `FilesError` if the copy fails; the caller removes it.
+  func copy(to output: UnfinishedOutput, progress: (String) -> Void) throws -> FilesBackup? {
     let directory = output.path
     let destination = try DataDirectory(directory)
     output.lock()

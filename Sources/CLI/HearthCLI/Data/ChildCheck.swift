@@ -26,7 +26,7 @@ struct ChildCheck {
   ) throws -> ChildCheck {
     var check = ChildCheck()
     // The last words of a crashing process would only confuse, so its standard error is discarded.
-    let process = try ChildProcess([verb.name, "--", path] + (owner.map { [$0] } ?? []))
+    let process = try VerbProcess([verb.name, "--", path] + (owner.map { [$0] } ?? []))
     let isSilent = check.read(process.output, progress)
     close(process.output)
     if isSilent { kill(process.pid, SIGKILL) }

@@ -52,7 +52,7 @@ extension Command {
       .onCommandLineOnly,
       .repeated(
         "hosting", "PATH",
-        "serve the web app of this folder or firebase.json; HOST=PATH for one host, FILE#TARGET for one entry"),
+        "serve this folder, or the web app of this firebase.json; HOST=PATH for one host name"),
       .value("web-sdk", "DIR", "serve /__/firebase/VERSION/ from DIR/VERSION (default: redirect to Google)"),
       .flag("require-indexes", "refuse queries that Firestore would refuse because an index is missing"),
       .flag("no-anonymous", "disable anonymous sign-in"),
@@ -63,13 +63,13 @@ extension Command {
       .value("action-url", "URL", "the page of the app that the links in mails open"),
       .repeated(
         "authorized-domain", "DOMAIN",
-        "let pages of this domain and its subdomains sign users in, and links in mails continue to them"),
+        "let pages of this domain and its subdomains sign users in, and links in mails lead there"),
       .repeated(
         "identity-provider", "SPEC",
         "accept sign-in with google.com=CLIENT,KEYS_FILE, apple.com=… or oidc.NAME=…,ISSUER"),
       .value(
         "providers", "FILE",
-        "open the sign-in pages of the providers in this JSON file; hearth.json can contain the object itself"),
+        "open the sign-in pages of the providers in this file; hearth.json can contain the object"),
       .repeated(
         "trust-issuer", "ISSUER",
         "accept tokens of ISSUER (or ISSUER,AUDIENCE); ISSUER=FILE reads its keys from a file"),

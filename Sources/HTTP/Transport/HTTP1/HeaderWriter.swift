@@ -58,6 +58,8 @@ package struct HeaderWriter: ~Copyable {
 /// Header fields that are written once and added to many responses.
 package struct HeaderBlock: Sendable {
   let bytes: [UInt8]
+  /// The bytes of the fields.
+  package var count: Int { bytes.count }
 
   /// Creates a block of the fields that `write` adds.
   package init(_ write: (inout HeaderWriter) -> Void) {

@@ -23,6 +23,7 @@ package final class FileBody: BodySource {
   private(set) var remainingBytes: Int
   private let isInMemory: Bool
   private let exchange: Exchange
+  private let lease: AnyObject?
   private var isFetching = false
   private var hasFailed = false
   /// The number of bytes from `offset` that a worker has fetched or that were found in the page cache.
@@ -30,13 +31,18 @@ package final class FileBody: BodySource {
 
   /// Takes ownership of an open file and closes it at the end.
   ///
-  /// - Parameter isInMemory: whether reading never waits for a disk, as on a file system in memory.
-  package init(descriptor: Int32, offset: Int, count: Int, isInMemory: Bool, exchange: Exchange) {
+  /// - Parameters:
+  ///   - isInMemory: whether reading never waits for a disk, as on a file system in memory.
+  ///   - lease: an object that is released after the file is closed, for a caller that counts open files.
+  package init(
+    descriptor: Int32, offset: Int, count: Int, isInMemory: Bool, exchange: Exchange, lease: AnyObject? = nil
+  ) {
     self.descriptor = descriptor
     self.offset = offset
     remainingBytes = count
     self.isInMemory = isInMemory
     self.exchange = exchange
+    self.lease = lease
   }
 
   deinit {

@@ -57,7 +57,24 @@ struct RedirectTarget: Sendable {
       case .group(let number): if let range = groups[number] { location += SitePath.encoded(path[range]) }
       }
     }
-    return location
+    return withOwnOrigin(location)
+  }
+
+  /// Returns a location without the slashes that captures add at the start of its path.
+  ///
+  /// Without this, an empty capture, or one that starts with a slash, makes the path `//name`, which browsers read as
+  /// the URL of the host `name`. They read a backslash as a slash. A destination that starts with a capture, or has one
+  /// in its host, decides itself where it leads.
+  private func withOwnOrigin(_ location: String) -> String {
+    guard case .text(let start)? = pieces.first, !start.isEmpty else { return location }
+    let isSlash = { (letter: Character) in letter == "/" || letter == "\\" }
+    if start.hasPrefix("/"), !start.hasPrefix("//") { return "/" + location.drop(while: isSlash) }
+    let scheme = start.prefix { $0 != "/" }
+    guard scheme.isEmpty || scheme.hasSuffix(":"), start[scheme.endIndex...].hasPrefix("//") else { return location }
+    let afterScheme = location.dropFirst(scheme.count + 2)
+    let path = afterScheme.drop { !isSlash($0) && $0 != "?" && $0 != "#" }
+    guard let first = path.first, isSlash(first) else { return location }
+    return location[..<path.startIndex] + "/" + path.drop(while: isSlash)
   }
 
   /// The text of the configuration with the bytes escaped that a URL cannot contain.

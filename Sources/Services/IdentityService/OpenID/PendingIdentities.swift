@@ -10,6 +10,9 @@ package struct PendingIdentity: Sendable {
   package var claims: MapValue
   /// The provider's access token, for the app.
   package var accessToken: String?
+  /// The time at which the provider confirmed the identity, in seconds since 1970. All names of the identity end
+  /// ``ProviderLimits/identitySeconds`` later.
+  package var confirmedSeconds: Int64
 }
 
 /// The identities that wait for their apps. They exist only in memory. An app names one by a random text, in the place
@@ -36,7 +39,8 @@ final class PendingIdentities: Sendable {
     let name = Self.prefix + RandomBytes.text(32)
     let now = now()
     let entry = Entry(
-      hash: RandomBytes.sha256(name.utf8), identity: identity, expirySeconds: now + ProviderLimits.identitySeconds)
+      hash: RandomBytes.sha256(name.utf8), identity: identity,
+      expirySeconds: identity.confirmedSeconds + ProviderLimits.identitySeconds)
     entries.withLock { entries in
       entries.removeAll { $0.expirySeconds <= now }
       if entries.count >= ProviderLimits.identitiesMax { entries.removeFirst() }

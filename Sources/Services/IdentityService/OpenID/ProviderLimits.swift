@@ -19,6 +19,12 @@ package enum ProviderLimits {
   package static let tokenBytesMax = 16 << 10
   /// The shortest and the longest time for which discovery documents and keys are kept, in seconds.
   package static let documentSeconds = 300...86_400
+  /// The time after a failed fetch of a document of a provider during which the server does not fetch it again, in
+  /// seconds. Sign-ins with this provider fail at once meanwhile, unless an earlier document exists.
+  package static let failureSeconds: Int64 = 15
+  /// The documents of one provider that are fetched at the same time. Another sign-in gets an error, or uses an earlier
+  /// document, so that a provider that does not respond leaves threads for the others.
+  package static let fetchesMax = 2
   /// The shortest time between two fetches of the keys because a token names an unknown one, in seconds.
   package static let unknownKeySeconds: Int64 = 60
   /// The difference of clocks that is allowed in the times of a token, in seconds.

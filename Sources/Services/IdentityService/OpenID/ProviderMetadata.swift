@@ -25,6 +25,10 @@ final class ProviderMetadata: Sendable {
     var keysExpirySeconds: Int64 = 0
     /// The time of the last fetch of keys that a token with an unknown key caused.
     var unknownKeySeconds: Int64 = 0
+    /// The time of the last failed fetch of each document, by its URL.
+    var failures: [String: (seconds: Int64, failure: SignInFailure)] = [:]
+    /// The number of fetches under way.
+    var fetches = 0
   }
 
   private let provider: SignInProvider
@@ -112,7 +116,37 @@ final class ProviderMetadata: Sendable {
     return now() + Int64(min(max(age, range.lowerBound), range.upperBound))
   }
 
+  /// Fetches a document, unless that failed a short time ago or too many fetches are under way.
   private func document(_ url: String) throws(SignInFailure) -> ProviderResponse {
+    let now = now()
+    let known = state.withLock { state -> SignInFailure? in
+      if let (seconds, failure) = state.failures[url], now - seconds < ProviderLimits.failureSeconds { return failure }
+      guard state.fetches < ProviderLimits.fetchesMax else {
+        return SignInFailure(
+          .networkRequestFailed, "The server is waiting for the provider. Try again later.",
+          detail: "\(url): \(ProviderLimits.fetchesMax) requests are under way")
+      }
+      state.fetches += 1
+      return nil
+    }
+    if let known { throw known }
+    do throws(SignInFailure) {
+      let response = try response(of: url)
+      state.withLock { state in
+        state.fetches -= 1
+        state.failures[url] = nil
+      }
+      return response
+    } catch {
+      state.withLock { state in
+        state.fetches -= 1
+        state.failures[url] = (now, error)
+      }
+      throw error
+    }
+  }
+
+  private func response(of url: String) throws(SignInFailure) -> ProviderResponse {
     let response: ProviderResponse
     do { response = try fetch(ProviderRequest(url)) } catch {
       throw SignInFailure(

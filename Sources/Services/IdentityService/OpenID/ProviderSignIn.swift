@@ -172,7 +172,8 @@ package final class ProviderSignIn: Sendable {
       provider: entry.provider, metadata: entry.metadata, nonce: seal.secret("nonce", of: ticket), nowSeconds: now())
     let accessToken = tokens.text("access_token").flatMap { $0.utf8.count <= ProviderLimits.tokenBytesMax ? $0 : nil }
     return PendingIdentity(
-      providerID: entry.provider.id, claims: try check.claims(of: text), accessToken: accessToken)
+      providerID: entry.provider.id, claims: try check.claims(of: text), accessToken: accessToken,
+      confirmedSeconds: now())
   }
 
   /// Posts the code to the token endpoint (RFC 6749, section 4.1.3) and returns the response.

@@ -24,6 +24,7 @@ package struct SignInFailure: Error, Sendable {
   /// The reason, for the log. It contains no token, code or secret.
   package var detail: String?
 
+  /// Creates a failure. `text` is for the user, and `detail` for the log.
   package init(_ code: Code, _ text: String, detail: String? = nil) {
     self.code = code.rawValue
     self.text = text

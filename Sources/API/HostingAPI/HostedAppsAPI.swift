@@ -7,7 +7,7 @@ package import Transport
 ///
 /// The routes of the APIs come first. The paths below ``reserved`` belong to them too, even if no route matches, so
 /// that a mistake in a URL of the API gets the API's response and not a page of the app.
-package final class HostingAPI: API {
+package final class HostedAppsAPI: API {
   package let authenticator: Authenticator
   private let sites: SiteResponder
 
@@ -18,7 +18,7 @@ package final class HostingAPI: API {
   }
 
   /// The requests that the API handles: those of every path that no route of another API has.
-  package static var routes: [Route<HostingAPI>] {
+  package static var routes: [Route<HostedAppsAPI>] {
     [
       Route([.get, .head], ["/{path...}"], kind: .hosting, access: .everyone, when: { isForSites($0) }) {
         api, request, call in

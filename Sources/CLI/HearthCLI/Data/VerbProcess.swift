@@ -1,7 +1,7 @@
 import Glibc
 
 /// A process that runs a verb of this program.
-struct ChildProcess {
+struct VerbProcess {
   let pid: pid_t
   /// The descriptor of its output.
   let output: Int32
