@@ -2,6 +2,8 @@ import Foundation
 
 /// State that several threads share, behind a lock. The standard library's `Mutex` needs iOS 18 and macOS 15.
 final class Locked<State: Sendable>: @unchecked Sendable {
+  // `@unchecked` is safe: every access to `state` holds `lock`.
+
   private let lock = NSLock()
   private var state: State
 

@@ -47,7 +47,7 @@ import TestSupport
     try addFile("a", bytes: 5000)
     try addFile("empty", bytes: 0)
     try make()
-    let backup = try #require(try place.backups().first)
+    let backup = try #require(try place.names().first)
     try place.restore(backup, to: directory.file("r")) { _ in }
     #expect(try export("r") == export("d"))
     let check = try HearthBinary.run(["check", directory.file("r")])
@@ -80,13 +80,13 @@ import TestSupport
       if name.hasPrefix("manifests/") { throw CommandFailure.failed("the store is full") }
     }
     #expect(throws: CommandFailure.self) { try make() }
-    #expect(try place.backups().isEmpty)
+    #expect(try place.names().isEmpty)
     #expect(
       try FileManager.default.contentsOfDirectory(atPath: directory.file("d")).allSatisfy { !$0.hasSuffix(".part") })
     bucket.beforePut = { _ in }
     let before = bucket.puts.count
     try make(afterHours: 1)
-    #expect(try place.backups().count == 1)
+    #expect(try place.names().count == 1)
     #expect(!bucket.puts[before...].contains { $0.hasPrefix("content/") }, "the content was sent again")
   }
 
@@ -97,24 +97,24 @@ import TestSupport
     try make(afterHours: 1)
     bucket.objects["content/abandoned.0"] = ([1], Self.firstTime)
     bucket.objects["data/2027-01-01T000000Z/0.0"] = ([1], Self.firstTime)
-    let first = try #require(try place.backups().first)
+    let first = try #require(try place.names().first)
     try place.remove([first])
-    #expect(try place.backups().count == 1)
+    #expect(try place.names().count == 1)
     #expect(bucket.objects["content/abandoned.0"] != nil, "a running backup may have stored it")
-    #expect(!bucket.objects.keys.contains { $0.hasPrefix("data/\(first.name.text)/") })
-    try place.restore(try #require(try place.backups().first), to: directory.file("r")) { _ in }
+    #expect(!bucket.objects.keys.contains { $0.hasPrefix("data/\(first.text)/") })
+    try place.restore(try #require(try place.names().first), to: directory.file("r")) { _ in }
 
     try make(afterHours: 30)
-    try place.remove([try #require(try place.backups().first)])
+    try place.remove([try #require(try place.names().first)])
     #expect(bucket.objects["content/abandoned.0"] == nil && bucket.objects["data/2027-01-01T000000Z/0.0"] == nil)
-    try place.restore(try #require(try place.backups().first), to: directory.file("r2")) { _ in }
+    try place.restore(try #require(try place.names().first), to: directory.file("r2")) { _ in }
     #expect(try export("r2") == export("d"))
   }
 
   @Test func aDamagedBackupLeavesNothingAtItsTarget() throws {
     try addFile("a", bytes: 5000)
     try make()
-    let backup = try #require(try place.backups().first)
+    let backup = try #require(try place.names().first)
     let intact = bucket.objects
     var random = SplitMix(seed: 11)
     for name in intact.keys.filter({ !$0.hasPrefix("manifests/") }).sorted() {
@@ -139,22 +139,54 @@ import TestSupport
     #expect(throws: CommandFailure.self) { try place.restore(backup, to: directory.file("r")) { _ in } }
   }
 
+  @Test func aBackupFailsIfItsContentIsRemovedMeanwhile() throws {
+    try addFile("a", bytes: 2000)
+    try make()
+    bucket.beforePut = { [bucket] name in
+      if name.hasPrefix("data/") { bucket.objects = bucket.objects.filter { !$0.key.hasPrefix("content/") } }
+    }
+    #expect(throws: CommandFailure.self) { try make(afterHours: 1) }
+    #expect(try place.names().count == 1)
+    #expect(!bucket.objects.keys.contains { $0.hasPrefix("running/") })
+  }
+
+  @Test func contentStaysWhileAnotherBackupIsMade() throws {
+    try addFile("a", bytes: 2000)
+    try make()
+    let first = try #require(try place.names().first)
+    bucket.now = Timestamp(uncheckedMicroseconds: Self.firstTime.microseconds + 30 * 3_600_000_000)
+    try bucket.put("running/2027-01-16T000000Z", [])
+    try place.remove([first])
+    #expect(bucket.objects.keys.contains { $0.hasPrefix("content/") })
+    #expect(!bucket.objects.keys.contains { $0.hasPrefix("data/") })
+    // The process that made the other backup was killed.
+    try make(afterHours: 60)
+    try place.remove([])
+    let second = try #require(try place.names().first)
+    try make(afterHours: 61)
+    try place.remove([second])
+    #expect(!bucket.objects.keys.contains { $0.hasPrefix("running/") })
+  }
+
   @Test(arguments: [
-    ("../x", "1"), ("/etc/x", "1"), ("a//b", "1"), ("a/../b", "1"), ("", "1"), ("a", "2"), ("a", "x"),
+    "1 1 DIGEST ../x", "1 1 DIGEST /etc/x", "1 1 DIGEST a//b", "1 1 DIGEST a/../b", "1 1 DIGEST ", "1 1 ab a",
+    "-1 1 DIGEST a", "1 0 DIGEST a", "1 1 DIGEST files/content/ab/OTHER",
   ])
-  func manifestsWithUnsafePathsOrANewerFormatAreRefused(path: String, format: String) {
-    let json = """
-      {"format": "\(format)", "time": "2026-11-22T15:15:02Z", "files": [{"path": "\(path)", "size": "1",
-      "sha256": "00", "object": "o", "pieces": "1"}]}
-      """
-    #expect(throws: CommandFailure.self) { try BackupManifest(Array(json.utf8), of: "b") }
+  func damagedLinesOfTheListAreRefused(line: String) {
+    let digest = String(repeating: "0", count: 64)
+    let other = String(repeating: "c", count: 62)
+    let text = line.replacingOccurrences(of: "DIGEST", with: digest).replacingOccurrences(of: "OTHER", with: other)
+    #expect(BackedUpFile(line: text[...]) == nil)
   }
 
   @Test func manifestsAreReadAsTheyWereWritten() throws {
-    let file = BackupManifest.File(
-      path: "files/data.mdb", size: 1 << 40, digest: "ab", object: "data/x/0", pieceCount: 7, isCompressed: true)
-    let manifest = BackupManifest(time: Self.firstTime, files: [file], addedBytes: 12)
+    let list = BackedUpFile(path: "list", size: 1 << 40, digest: String(repeating: "a", count: 64), pieceCount: 7)
+    let manifest = BackupManifest(time: Self.firstTime, size: 1 << 41, addedBytes: 12, list: list)
     #expect(try BackupManifest(manifest.json, of: "b") == manifest)
+    let newer = String(decoding: manifest.json, as: UTF8.self)
+      .replacingOccurrences(of: #""format": "1""#, with: #""format": "2""#)
+    let failure = #expect(throws: CommandFailure.self) { try BackupManifest(Array(newer.utf8), of: "b") }
+    #expect(failure?.message.contains("newer version") == true)
   }
 
   @Test(arguments: [

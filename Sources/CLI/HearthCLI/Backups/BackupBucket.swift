@@ -2,17 +2,19 @@ import Basics
 import Compression
 import Digests
 import DocumentModel
-import Files
+import FixtureTree
 import Glibc
 import KeyValue
 
 /// The backups in a bucket:
 ///
-///     manifests/{name}.json        the files of a backup, see ``BackupManifest``
-///     data/{name}/{file}.{piece}   the databases, the accounts and the metadata of files, compressed
+///     manifests/{name}.json        see ``BackupManifest``
+///     data/{name}/list.{piece}     the list of the files, compressed
+///     data/{name}/{line}.{piece}   the databases, the accounts and the metadata of files, compressed
 ///     content/{sha256}.{piece}     the content of files, which backups share
+///     running/{name}               exists while a backup is made
 ///
-/// A backup uploads only content that the bucket lacks. Memory: two pieces.
+/// A backup uploads only content that the bucket lacks. Memory: two pieces and the list.
 struct BackupBucket: BackupPlace {
   private let store: any BucketStore
   private let now: () -> Timestamp
@@ -31,13 +33,7 @@ struct BackupBucket: BackupPlace {
     (self.store, self.pieceBytes, self.now) = (store, pieceBytes, now)
   }
 
-  // MARK: Backups
-
-  func backups() throws -> [StoredBackup] {
-    try names().map { StoredBackup(name: $0, size: try manifest($0).size) }
-  }
-
-  private func names() throws -> [BackupName] {
+  func names() throws -> [BackupName] {
     var names: [BackupName] = []
     try store.list("manifests/") { page in
       names += page.compactMap { object in
@@ -48,6 +44,8 @@ struct BackupBucket: BackupPlace {
     return names.sorted()
   }
 
+  func size(of name: BackupName) throws -> Int { try manifest(name).size }
+
   private func manifest(_ name: BackupName) throws -> BackupManifest {
     let object = Self.manifest(name)
     guard let json = try store.get(object) else {
@@ -56,32 +54,74 @@ struct BackupBucket: BackupPlace {
     return try BackupManifest(json, of: text + object)
   }
 
+  /// Returns the files of a backup, in the order of its list.
+  private func files(of name: BackupName) throws -> [BackedUpFile] {
+    let list = try manifest(name).list
+    var bytes: [UInt8] = []
+    try fetch(list, Self.list(name)) { bytes += $0 }
+    return try String(decoding: bytes, as: UTF8.self).split(separator: "\n").map { line in
+      guard let file = BackedUpFile(line: line) else { throw damaged(list) }
+      return file
+    }
+  }
+
+  // MARK: Names of objects
+
   private static func manifest(_ name: BackupName) -> String { "manifests/\(name.text).json" }
+  private static func running(_ name: BackupName) -> String { "running/\(name.text)" }
+  private static func list(_ name: BackupName) -> String { "data/\(name.text)/list" }
+
+  /// The common part of the names of a file's pieces. `line` is its place in the list.
+  private static func object(_ path: String, _ name: BackupName, line: Int) -> String {
+    BackedUpFile.contentDigest(path).map { "content/\($0)" } ?? "data/\(name.text)/\(line)"
+  }
+
+  // MARK: Backups
 
   func make(_ name: BackupName, of source: DirectoryReader, progress: (String) -> Void) throws -> BackupOutcome {
+    // A store may create a missing bucket for an object. A misspelled name must fail instead.
+    _ = try names()
+    // This comes before the list of contents: a process that removes backups meanwhile then keeps all contents.
+    try store.put(Self.running(name), [])
+    defer { try? store.remove(Self.running(name)) }
     let stored = try storedContent()
     // In the data directory, the copy contains links to the content of files instead of copies.
     let temporary = DatabaseChoice.environment("TMPDIR") ?? "/var/tmp"
-    let folder = access(source.path, W_OK) == 0 ? source.path : temporary
-    let output = UnfinishedOutput(of: "\(folder)/hearth-backup")
-    let copy = output.path
-    defer { try? FolderTree.remove(copy) }
-    let files = try Backup(source, linksContent: true).copy(to: output, progress: progress)
-    var total = 0
-    FolderTree.forEachFile(in: copy) { total += $1 }
-    var manifest = BackupManifest(time: name.time, files: [], addedBytes: 0)
-    var done = 0
-    try FolderTree.forEachFile(in: copy) { path, size in
-      let file = try upload(path, size, of: copy, to: name, stored, index: manifest.files.count, &manifest.addedBytes) {
-        progress("\(ByteCount.text(done + $0)) of \(ByteCount.text(total)) stored")
+    let output = UnfinishedOutput(of: "\(access(source.path, W_OK) == 0 ? source.path : temporary)/hearth-backup")
+    defer { FolderEntries.removeAll(output.path) }
+    let contents = try Backup(source, linksContent: true).copy(to: output, progress: progress)
+    let total = try FolderIterator.size(of: output.path)
+    var files: [BackedUpFile] = []
+    var (done, added) = (0, 0)
+    try FolderIterator.forEachFile(below: output.path) { path, size in
+      let object = Self.object(path, name, line: files.count)
+      let pieces = max(1, (size + pieceBytes - 1) / pieceBytes)
+      if let digest = BackedUpFile.contentDigest(path), Self.isStored(object, pieces, stored) {
+        files.append(BackedUpFile(path: path, size: size, digest: digest, pieceCount: pieces))
+      } else {
+        var sent = 0
+        let (file, bytes) = try send(path, as: object) { take in
+          try Self.forEachPiece(of: "\(output.path)/\(path)") { piece in
+            try take(piece)
+            sent += piece.count
+            progress("\(ByteCount.text(done + sent)) of \(ByteCount.text(total)) stored")
+          }
+        }
+        guard file.size == size, BackedUpFile.contentDigest(path) ?? file.digest == file.digest else {
+          throw CommandFailure.data(
+            "the file \(path) of the data directory is damaged; run `hearth check` to see which it is")
+        }
+        files.append(file)
+        added += bytes
       }
-      manifest.files.append(file)
       done += size
     }
+    try checkContent(of: files, name)
+    let text = files.map { $0.line + "\n" }.joined()
+    let (list, _) = try send("list", as: Self.list(name)) { take in try take(Array(text.utf8)) }
+    let manifest = BackupManifest(time: name.time, size: total, addedBytes: added, list: list)
     try store.put(Self.manifest(name), manifest.json)
-    return BackupOutcome(
-      size: total, addedBytes: manifest.addedBytes, problems: files?.problems ?? [],
-      problemCount: files?.problemCount ?? 0)
+    return BackupOutcome(size: total, addedBytes: added, contents: contents)
   }
 
   /// Returns the names of the pieces of content that the bucket has.
@@ -91,142 +131,108 @@ struct BackupBucket: BackupPlace {
     return names
   }
 
-  /// Uploads a file of a copy, unless it is content that the bucket has.
-  private func upload(
-    _ path: String, _ size: Int, of copy: String, to name: BackupName, _ stored: Set<String>, index: Int,
-    _ addedBytes: inout Int, progress: (Int) -> Void
-  ) throws -> BackupManifest.File {
-    let digest = Self.contentDigest(path)
-    let object = digest.map { "content/\($0)" } ?? "data/\(name.text)/\(index)"
-    if let digest {
-      let count = max(1, (size + pieceBytes - 1) / pieceBytes)
-      if (0..<count).allSatisfy({ stored.contains("\(object).\($0)") }) {
-        return BackupManifest.File(
-          path: path, size: size, digest: digest, object: object, pieceCount: count, isCompressed: false)
-      }
-    }
-    var pieces = PieceWriter(pieceBytes) { try store.put("\(object).\($0)", $1) }
-    let compressor = digest == nil ? try Compressor(.zstd) : nil
-    var hash = MessageDigest(.sha256)
-    var read = 0
-    try Self.forEachPiece(of: "\(copy)/\(path)") { bytes in
-      bytes.withUnsafeBytes { hash.update($0) }
-      read += bytes.count
-      try pieces.add(try compressor?.encode(bytes) ?? bytes)
-      progress(read)
-    }
-    if let compressor { try pieces.add(try compressor.encode([], isLast: true)) }
-    try pieces.finish()
-    guard let computed = hash.finish().map({ Hexadecimal.text($0) }) else { throw Self.noDigests }
-    guard read == size, digest == nil || digest == computed else {
-      throw CommandFailure.data(
-        "the file \(path) of the data directory is damaged; run `hearth check` to see which it is")
-    }
-    addedBytes += pieces.byteCount
-    return BackupManifest.File(
-      path: path, size: size, digest: computed, object: object, pieceCount: pieces.count, isCompressed: digest == nil)
+  private static func isStored(_ object: String, _ pieces: Int, _ stored: Set<String>) -> Bool {
+    (0..<pieces).allSatisfy { stored.contains("\(object).\($0)") }
   }
 
-  /// Returns the digest that the path of content in a data directory consists of, or `nil` for other files.
-  private static func contentDigest(_ path: String) -> String? {
-    let parts = path.split(separator: "/")
-    guard parts.count == 4, parts[0] == "files", parts[1] == "content" else { return nil }
-    let digest = String(parts[2] + parts[3])
-    return Hexadecimal.bytes(digest)?.count == 32 ? digest : nil
+  /// Checks that another process has not removed content meanwhile.
+  private func checkContent(of files: [BackedUpFile], _ name: BackupName) throws {
+    let stored = try storedContent()
+    for file in files where BackedUpFile.contentDigest(file.path) != nil {
+      guard Self.isStored(Self.object(file.path, name, line: 0), file.pieceCount, stored) else {
+        throw CommandFailure.failed(
+          "another process removed content from \(text) while the backup was made; run the command again")
+      }
+    }
   }
 
   // MARK: Restores
 
-  func restore(_ backup: StoredBackup, to path: String, progress: (String) -> Void) throws {
-    let manifest = try manifest(backup.name)
+  func restore(_ name: BackupName, to path: String, progress: (String) -> Void) throws {
+    let files = try files(of: name)
+    let total = files.reduce(0) { $0 + $1.size }
     let target = LocalPath.withoutLastSlashes(path)
-    let isFree = rmdir(target) == 0 || errno == ENOENT
-    guard isFree else { throw CommandFailure.failed("\(target) is not empty; name a directory that does not exist") }
+    guard rmdir(target) == 0 || errno == ENOENT else {
+      throw CommandFailure.failed("\(target) is not empty; name a directory that does not exist")
+    }
     let output = UnfinishedOutput(of: target)
-    let unfinished = output.path
     do {
-      try Self.makeFolders(of: "\(unfinished)/x", below: unfinished)
+      try Self.makeFolder(output.path)
       output.lock()
       var done = 0
-      for file in manifest.files {
-        try download(file, to: "\(unfinished)/\(file.path)", unfinished) {
-          progress("\(ByteCount.text(done + $0)) of \(ByteCount.text(manifest.size)) restored")
+      for (line, file) in files.enumerated() {
+        try Self.makeFolders(of: file.path, in: output.path)
+        let descriptor = open("\(output.path)/\(file.path)", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw StorageError.system(operation: "open", path: file.path, code: errno) }
+        defer { close(descriptor) }
+        try fetch(file, Self.object(file.path, name, line: line)) { part in
+          try Terminal(descriptor: descriptor).writeAll(part)
+          done += part.count
+          progress("\(ByteCount.text(done)) of \(ByteCount.text(total)) restored")
         }
-        done += file.size
+        guard fsync(descriptor) == 0 else {
+          throw StorageError.system(operation: "fsync", path: file.path, code: errno)
+        }
       }
+      // Writes the entries of the folders.
       sync()
-      guard rename(unfinished, target) == 0 else {
+      guard rename(output.path, target) == 0 else {
         throw StorageError.system(operation: "rename", path: target, code: errno)
       }
       sync()
     } catch {
-      try? FolderTree.remove(unfinished)
+      FolderEntries.removeAll(output.path)
       throw error
     }
   }
 
-  private func download(
-    _ file: BackupManifest.File, to path: String, _ root: String, progress: (Int) -> Void
-  ) throws {
-    try Self.makeFolders(of: path, below: root)
-    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw StorageError.system(operation: "open", path: path, code: errno) }
-    defer { close(descriptor) }
-    let decompressor = file.isCompressed ? try Decompressor(.zstd) : nil
-    var hash = MessageDigest(.sha256)
-    var written = 0
-    for index in 0..<file.pieceCount {
-      let name = "\(file.object).\(index)"
-      guard let piece = try store.get(name) else {
-        throw CommandFailure.data("\(text)\(name) is missing; restore another backup")
-      }
-      try Self.forEachPart(of: piece, decompressor, name: text + name) { part in
-        written += part.count
-        guard written <= file.size else { throw Self.damaged(file, in: text) }
-        part.withUnsafeBytes { hash.update($0) }
-        try Terminal(descriptor: descriptor).writeAll(part)
-      }
-      progress(written)
-    }
-    guard let digest = hash.finish().map({ Hexadecimal.text($0) }) else { throw Self.noDigests }
-    guard written == file.size, digest == file.digest, decompressor?.isComplete ?? true else {
-      throw Self.damaged(file, in: text)
-    }
-  }
-
-  private static func damaged(_ file: BackupManifest.File, in text: String) -> CommandFailure {
-    .data("\(file.path) of this backup in \(text) is damaged; restore another backup")
-  }
-
-  private static func makeFolders(of path: String, below root: String) throws(StorageError) {
+  private static func makeFolders(of path: String, in root: String) throws(StorageError) {
+    guard path.utf8.contains(UInt8(ascii: "/")) else { return }
     let folder = LocalPath.folder(of: path)
-    if folder.utf8.count > root.utf8.count { try makeFolders(of: folder, below: root) }
-    guard mkdir(folder, 0o700) == 0 || errno == EEXIST else {
-      throw .system(operation: "mkdir", path: folder, code: errno)
+    try makeFolders(of: folder, in: root)
+    try makeFolder("\(root)/\(folder)")
+  }
+
+  private static func makeFolder(_ path: String) throws(StorageError) {
+    guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+      throw .system(operation: "mkdir", path: path, code: errno)
     }
   }
 
   // MARK: Removal
 
-  func remove(_ backups: [StoredBackup]) throws {
-    guard !backups.isEmpty else { return }
+  func remove(_ names: [BackupName]) throws {
+    guard !names.isEmpty else { return }
     // Without its manifest, an incompletely removed backup does not exist.
-    for backup in backups { try store.remove(Self.manifest(backup.name)) }
-    var objects: Set<String> = []
-    let kept = try names()
-    for name in kept { for file in try manifest(name).files { objects.insert(file.object) } }
-    let removed = Set(backups.map(\.name.text))
+    for name in names { try store.remove(Self.manifest(name)) }
+    let kept = try self.names()
+    var content: Set<String> = []
+    for name in kept {
+      for file in try files(of: name) {
+        if let digest = BackedUpFile.contentDigest(file.path) { content.insert("content/\(digest)") }
+      }
+    }
     let end = now().microseconds - Self.abandonedMicroseconds
-    for prefix in ["data/", "content/"] {
-      try store.list(prefix) { page in
-        for object in page {
-          guard let dot = object.name.lastIndex(of: "."), !objects.contains(String(object.name[..<dot])) else {
-            continue
-          }
-          let isOfRemoved = removed.contains(String(object.name.split(separator: "/").dropFirst().first ?? ""))
-          let isAbandoned = object.stored.map { $0.microseconds < end } ?? false
-          if isOfRemoved || isAbandoned { try store.remove(object.name) }
-        }
+    func isOld(_ object: BucketObject) -> Bool { object.stored.map { $0.microseconds < end } ?? false }
+    var isMade = false
+    try store.list("running/") { page in
+      for object in page {
+        if isOld(object) { try store.remove(object.name) } else { isMade = true }
+      }
+    }
+    try store.list("data/") { page in
+      for object in page {
+        let name = BackupName(String(object.name.split(separator: "/").dropFirst().first ?? ""))
+        let isOwned = name.map { kept.contains($0) } ?? false
+        if !isOwned, isOld(object) || name.map(names.contains) ?? false { try store.remove(object.name) }
+      }
+    }
+    // A backup that is being made may need content that no other backup has.
+    guard !isMade else { return }
+    try store.list("content/") { page in
+      for object in page where isOld(object) {
+        let pieces = object.name.lastIndex(of: ".").map { String(object.name[..<$0]) } ?? object.name
+        if !content.contains(pieces) { try store.remove(object.name) }
       }
     }
   }
@@ -236,6 +242,74 @@ struct BackupBucket: BackupPlace {
   private static let noDigests = CommandFailure.failed(
     "libcrypto cannot compute SHA-256; check the OpenSSL configuration")
   private static let readBytes = 1 << 20
+
+  private func damaged(_ file: BackedUpFile) -> CommandFailure {
+    .data("\(file.path) of this backup in \(text) is damaged; restore another backup")
+  }
+
+  /// Stores a file in pieces. `produce` passes its bytes to its argument. Returns the file, and the number of bytes
+  /// that were stored.
+  private func send(
+    _ path: String, as object: String, _ produce: (([UInt8]) throws -> Void) throws -> Void
+  ) throws -> (BackedUpFile, bytes: Int) {
+    let compressor = BackedUpFile.contentDigest(path) == nil ? try Compressor(.zstd) : nil
+    var pieces = PieceWriter(pieceBytes) { try store.put("\(object).\($0)", $1) }
+    var hash = MessageDigest(.sha256)
+    var size = 0
+    try produce { bytes in
+      bytes.withUnsafeBytes { hash.update($0) }
+      size += bytes.count
+      try pieces.add(try compressor?.encode(bytes) ?? bytes)
+    }
+    if let compressor { try pieces.add(try compressor.encode([], isLast: true)) }
+    try pieces.finish()
+    guard let digest = hash.finish() else { throw Self.noDigests }
+    let file = BackedUpFile(path: path, size: size, digest: Hexadecimal.text(digest), pieceCount: pieces.count)
+    return (file, pieces.byteCount)
+  }
+
+  /// Passes the bytes of a stored file to `take`.
+  /// - Throws: ``CommandFailure`` if the file is missing or damaged, or the error of `take`.
+  private func fetch(_ file: BackedUpFile, _ object: String, _ take: ([UInt8]) throws -> Void) throws {
+    let decompressor = BackedUpFile.contentDigest(file.path) == nil ? try Decompressor(.zstd) : nil
+    var hash = MessageDigest(.sha256)
+    var size = 0
+    for index in 0..<file.pieceCount {
+      guard let piece = try store.get("\(object).\(index)") else {
+        throw CommandFailure.data("\(text)\(object).\(index) is missing; restore another backup")
+      }
+      try forEachPart(of: piece, decompressor, file) { part in
+        size += part.count
+        guard size <= file.size else { throw damaged(file) }
+        part.withUnsafeBytes { hash.update($0) }
+        try take(part)
+      }
+    }
+    guard let digest = hash.finish() else { throw Self.noDigests }
+    guard size == file.size, Hexadecimal.text(digest) == file.digest, decompressor?.isComplete ?? true else {
+      throw damaged(file)
+    }
+  }
+
+  private func forEachPart(
+    of piece: [UInt8], _ decompressor: Decompressor?, _ file: BackedUpFile, _ take: ([UInt8]) throws -> Void
+  ) throws {
+    guard let decompressor else { return try take(piece) }
+    var position = 0
+    while true {
+      var failure: CompressionError?
+      let part = [UInt8](unsafeUninitializedCapacity: Self.readBytes) { space, count in
+        piece.withUnsafeBytes { input in
+          do throws(CompressionError) {
+            count = try decompressor.decode(input, from: &position, into: UnsafeMutableRawBufferPointer(space))
+          } catch { failure = error }
+        }
+      }
+      if failure != nil { throw damaged(file) }
+      if part.isEmpty, position == piece.count { return }
+      try take(part)
+    }
+  }
 
   private static func forEachPiece(of path: String, _ take: ([UInt8]) throws -> Void) throws {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
@@ -252,26 +326,6 @@ struct BackupBucket: BackupPlace {
       guard code == 0 else { throw StorageError.system(operation: "read", path: path, code: code) }
       if bytes.isEmpty { return }
       try take(bytes)
-    }
-  }
-
-  private static func forEachPart(
-    of piece: [UInt8], _ decompressor: Decompressor?, name: String, _ take: ([UInt8]) throws -> Void
-  ) throws {
-    guard let decompressor else { return try take(piece) }
-    var position = 0
-    while true {
-      var failure: CompressionError?
-      let part = [UInt8](unsafeUninitializedCapacity: readBytes) { space, count in
-        piece.withUnsafeBytes { input in
-          do throws(CompressionError) {
-            count = try decompressor.decode(input, from: &position, into: UnsafeMutableRawBufferPointer(space))
-          } catch { failure = error }
-        }
-      }
-      if let failure { throw CommandFailure.data("\(name) is damaged (\(failure)); restore another backup") }
-      if part.isEmpty, position == piece.count { return }
-      try take(part)
     }
   }
 }

@@ -1,5 +1,6 @@
 import DocumentModel
 import Files
+import FixtureTree
 import Glibc
 import HearthServer
 import KeyValue
@@ -14,21 +15,14 @@ struct BackupFolder: BackupPlace {
 
   init(_ path: String) { self.path = LocalPath.withoutLastSlashes(path) }
 
-  func backups() throws -> [StoredBackup] {
+  func names() throws -> [BackupName] {
     var status = stat()
     guard stat(path, &status) == 0 else { throw CommandFailure.failed("\(path): \(String(cString: strerror(errno)))") }
-    return names().map { name in
-      var size = 0
-      FolderTree.forEachFile(in: file(name)) { size += $1 }
-      return StoredBackup(name: name, size: size)
-    }
-  }
-
-  /// The names of the complete backups, the oldest first.
-  private func names() -> [BackupName] {
-    ContentDirectory.names(in: path).compactMap { BackupName($0) }
+    return ContentDirectory.names(in: path).compactMap { BackupName($0) }
       .filter { access("\(file($0))/\(Self.listName)", F_OK) == 0 }.sorted()
   }
+
+  func size(of name: BackupName) throws -> Int { try FolderIterator.size(of: file(name)) }
 
   func make(_ name: BackupName, of source: DirectoryReader, progress: (String) -> Void) throws -> BackupOutcome {
     // Backups contain secrets.
@@ -38,45 +32,74 @@ struct BackupFolder: BackupPlace {
     guard access(file(name), F_OK) != 0 else {
       throw CommandFailure.failed("\(path) has a backup of this second; run the command again")
     }
-    for removed in ContentDirectory.names(in: path) where Self.isRemoved(removed) {
-      try FolderTree.remove("\(path)/\(removed)")
-    }
+    for removed in ContentDirectory.names(in: path) where Self.isRemoved(removed) { try remove(folder: removed) }
     // A damaged backup only prevents links.
-    let newest = names().last.flatMap { try? DirectoryReader(file($0)) }
+    let newest = try names().last.flatMap { try? DirectoryReader(file($0)) }
     let earlier = newest.flatMap { (try? $0.openFiles()) == nil ? nil : $0 }
     // The name does not contain the time, so that a later run removes what a killed one left.
     let output = UnfinishedOutput(of: "\(path)/unfinished")
-    let target = file(name)
-    let (_, files) = try Backup(source, earlier: earlier).run(to: target, unfinished: output, progress: progress)
-    var outcome = BackupOutcome(size: 0)
-    FolderTree.forEachFile(in: target) { outcome.size += $1 }
-    (outcome.problems, outcome.problemCount) = (files?.problems ?? [], files?.problemCount ?? 0)
-    try writeList(of: target)
-    return outcome
+    do {
+      let contents = try Backup(source, earlier: earlier).copy(to: output, progress: progress)
+      let size = try FolderIterator.size(of: output.path)
+      try writeList(of: output.path)
+      guard rename(output.path, file(name)) == 0 else {
+        throw StorageError.system(operation: "rename", path: file(name), code: errno)
+      }
+      try LocalPath.sync(folder: path)
+      return BackupOutcome(size: size, contents: contents)
+    } catch {
+      FolderEntries.removeAll(output.path)
+      throw error
+    }
   }
 
-  func restore(_ backup: StoredBackup, to path: String, progress: (String) -> Void) throws {
-    let source = file(backup.name)
+  func restore(_ name: BackupName, to path: String, progress: (String) -> Void) throws {
+    let source = file(name)
     try check(source, progress)
-    let (target, files) = try Backup(try DirectoryReader(source)).run(to: path, progress: progress)
-    guard let files, files.problemCount > 0 else { return }
-    try FolderTree.remove(target)
+    let (target, contents) = try Backup(try DirectoryReader(source)).run(to: path, progress: progress)
+    guard let contents, contents.problemCount > 0 else { return }
+    FolderEntries.removeAll(target)
     throw CommandFailure.data(
-      "damaged contents of files: \(files.problemCount), for example \(files.problems.first ?? ""); restore another "
-        + "backup, or copy what is intact with `hearth backup \(target) --data \(source)`")
+      "damaged contents of files: \(contents.problemCount), for example \(contents.problems.first ?? ""); restore "
+        + "another backup, or copy what is intact with `hearth backup \(target) --data \(source)`")
   }
 
-  // MARK: The list of files
+  func remove(_ names: [BackupName]) throws {
+    for name in names {
+      // The renamed folder is not a backup, so an interrupted removal leaves no incomplete one.
+      let removed = name.text + Self.removedSuffix
+      guard rename(file(name), "\(path)/\(removed)") == 0 else {
+        throw StorageError.system(operation: "rename", path: file(name), code: errno)
+      }
+      try remove(folder: removed)
+    }
+  }
 
-  /// The file of a backup that lists its databases, with sizes. It is written last, so a folder without it is no
-  /// complete backup.
+  private func remove(folder name: String) throws {
+    let folder = "\(path)/\(name)"
+    FolderEntries.removeAll(folder)
+    guard access(folder, F_OK) != 0 else {
+      throw CommandFailure.failed("\(folder) cannot be removed; check who owns it, and remove it by hand")
+    }
+  }
+
+  /// Whether a folder is a backup whose removal was interrupted.
+  private static func isRemoved(_ name: String) -> Bool {
+    name.hasSuffix(removedSuffix) && BackupName(String(name.dropLast(removedSuffix.count))) != nil
+  }
+
+  private func file(_ name: BackupName) -> String { "\(path)/\(name.text)" }
+
+  // MARK: The list of databases
+
+  /// The file of a backup that lists its databases, accounts and metadata of files, with their sizes in bytes.
   private static let listName = "backup.txt"
-
-  private static func isListed(_ file: String) -> Bool { file.hasSuffix("/data.mdb") }
 
   private func writeList(of backup: String) throws {
     var text = ""
-    FolderTree.forEachFile(in: backup) { file, size in if Self.isListed(file) { text += "\(size) \(file)\n" } }
+    try FolderIterator.forEachFile(below: backup) { file, size in
+      if file.hasSuffix("/data.mdb") { text += "\(size) \(file)\n" }
+    }
     let output = try OutputFile("\(backup)/\(Self.listName)")
     try output.write(Array(text.utf8))
     try output.finish()
@@ -84,15 +107,9 @@ struct BackupFolder: BackupPlace {
 
   /// Checks that a backup has its databases, and that they can be read.
   private func check(_ backup: String, _ progress: (String) -> Void) throws {
-    let list = "\(backup)/\(Self.listName)"
-    guard let stream = fopen(list, "re") else {
-      throw CommandFailure.failed("\(list): \(String(cString: strerror(errno)))")
-    }
-    defer { fclose(stream) }
-    var line = [CChar](repeating: 0, count: 8192)
-    while fgets(&line, Int32(line.count), stream) != nil {
-      let text = String(decoding: line.prefix { $0 != 0 && $0 != 10 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-      let parts = text.split(separator: " ", maxSplits: 1)
+    let list = try ConfigurationFile.bytes(of: "\(backup)/\(Self.listName)", mustExist: true) ?? []
+    for line in String(decoding: list, as: UTF8.self).split(separator: "\n") {
+      let parts = line.split(separator: " ", maxSplits: 1)
       var status = stat()
       guard parts.count == 2, stat("\(backup)/\(parts[1])", &status) == 0, Int(parts[0]) == Int(status.st_size) else {
         throw CommandFailure.data(
@@ -108,22 +125,4 @@ struct BackupFolder: BackupPlace {
       }
     }
   }
-
-  func remove(_ backups: [StoredBackup]) throws {
-    for backup in backups {
-      // The renamed folder is not a backup, so an interrupted removal leaves no incomplete one.
-      let removed = file(backup.name) + Self.removedSuffix
-      guard rename(file(backup.name), removed) == 0 else {
-        throw StorageError.system(operation: "rename", path: file(backup.name), code: errno)
-      }
-      try FolderTree.remove(removed)
-    }
-  }
-
-  /// Whether a folder is a backup whose removal was interrupted.
-  private static func isRemoved(_ name: String) -> Bool {
-    name.hasSuffix(removedSuffix) && BackupName(String(name.dropLast(removedSuffix.count))) != nil
-  }
-
-  private func file(_ name: BackupName) -> String { "\(path)/\(name.text)" }
 }

@@ -1,43 +1,72 @@
+import Basics
 import DocumentModel
 import WireFormat
 
-/// The list of the files of a backup in a bucket. It is stored last, so a backup exists when its manifest does.
-struct BackupManifest: Equatable {
-  /// A file of a data directory.
-  struct File: Equatable {
-    /// The path in the data directory, such as `databases/shop/(default)/data.mdb`.
-    var path: String
-    /// The size in bytes.
-    var size: Int
-    /// The SHA-256 of the content, as 64 hexadecimal digits.
-    var digest: String
-    /// The common prefix of the names of its pieces. Their names end with a dot and a number, from 0.
-    var object: String
-    var pieceCount: Int
-    /// Whether the pieces are one zstd frame together.
-    var isCompressed: Bool
+/// A file of a backup in a bucket.
+struct BackedUpFile: Equatable {
+  /// The path in the data directory, such as `databases/shop/(default)/data.mdb`.
+  var path: String
+  /// The size in bytes.
+  var size: Int
+  /// The SHA-256 of the content, as 64 hexadecimal digits.
+  var digest: String
+  /// The number of objects that contain it.
+  var pieceCount: Int
+
+  /// The digest in the path of content, or `nil` for other files. Backups share content, and compress other files.
+  static func contentDigest(_ path: String) -> String? {
+    let parts = path.split(separator: "/")
+    guard parts.count == 4, parts[0] == "files", parts[1] == "content" else { return nil }
+    let digest = String(parts[2] + parts[3])
+    return Hexadecimal.bytes(digest)?.count == 32 ? digest : nil
   }
 
+  /// The line of the file in the list of a backup.
+  var line: String { "\(size) \(pieceCount) \(digest) \(path)" }
+
+  init(path: String, size: Int, digest: String, pieceCount: Int) {
+    (self.path, self.size, self.digest, self.pieceCount) = (path, size, digest, pieceCount)
+  }
+
+  /// Reads a line. Returns `nil` if it has another form, or its path could lead out of a folder.
+  init?(line: Substring) {
+    let parts = line.split(separator: " ", maxSplits: 3)
+    guard parts.count == 4, let size = Int(parts[0]), size >= 0, let count = Int(parts[1]), count > 0,
+      Hexadecimal.bytes(parts[2])?.count == 32, Self.isSafe(parts[3])
+    else { return nil }
+    self.init(path: String(parts[3]), size: size, digest: String(parts[2]), pieceCount: count)
+    guard Self.contentDigest(path).map({ $0 == digest }) ?? true else { return nil }
+  }
+
+  private static func isSafe(_ path: Substring) -> Bool {
+    let parts = path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    return !path.utf8.contains(0)
+      && parts.allSatisfy { !$0.isEmpty && !$0.elementsEqual(".".utf8) && !$0.elementsEqual("..".utf8) }
+  }
+}
+
+/// The facts about a backup in a bucket. They are stored last, so a backup exists when its manifest does.
+struct BackupManifest: Equatable {
   /// The format that this version writes, and the newest that it reads.
   static let format = 1
 
   /// The time at which the copy of the data directory began.
   var time: Timestamp
-  var files: [File]
-  /// The number of bytes that this backup added to the bucket.
-  var addedBytes: Int
-
   /// The size of the data directory, in bytes.
-  var size: Int { files.reduce(0) { $0 + $1.size } }
+  var size: Int
+  /// The number of bytes that this backup added to the bucket, without its list and its manifest.
+  var addedBytes: Int
+  /// The list of the files: a text with a line for each, which is stored like a file.
+  var list: BackedUpFile
 
-  init(time: Timestamp, files: [File], addedBytes: Int) {
-    (self.time, self.files, self.addedBytes) = (time, files, addedBytes)
+  init(time: Timestamp, size: Int, addedBytes: Int, list: BackedUpFile) {
+    (self.time, self.size, self.addedBytes, self.list) = (time, size, addedBytes, list)
   }
 
   /// Reads a manifest.
   /// - Throws: ``CommandFailure`` if a newer version wrote it, or it is damaged. `place` names it in the message.
   init(_ json: [UInt8], of place: String) throws {
-    let damaged = CommandFailure.data("\(place) is not a valid list of the files of a backup; use another backup")
+    let damaged = CommandFailure.data("\(place) is not a valid manifest of a backup; use another backup")
     guard let tree = try? JSONTree(parsing: json), let format = tree["format"]?.text.flatMap({ Int($0) }) else {
       throw damaged
     }
@@ -45,18 +74,11 @@ struct BackupManifest: Equatable {
       throw CommandFailure.data(
         "\(place) has format \(format), which a newer version of hearth wrote; use that version")
     }
-    guard let time = tree["time"]?.text.flatMap({ Timestamp(rfc3339: $0.utf8) }) else { throw damaged }
-    let files = try (tree["files"]?.elements ?? []).map { file in
-      guard let path = file["path"]?.text, Self.isSafe(path), let size = file["size"]?.text.flatMap({ Int($0) }),
-        let digest = file["sha256"]?.text, let object = file["object"]?.text,
-        let count = file["pieces"]?.text.flatMap({ Int($0) }), size >= 0, count > 0
-      else { throw damaged }
-      return File(
-        path: path, size: size, digest: digest, object: object, pieceCount: count,
-        isCompressed: file["compression"]?.text == "zstd")
-    }
-    guard !files.isEmpty else { throw damaged }
-    self.init(time: time, files: files, addedBytes: tree["added"]?.text.flatMap { Int($0) } ?? 0)
+    guard let time = tree["time"]?.text.flatMap({ Timestamp(rfc3339: $0.utf8) }),
+      let size = tree["size"]?.text.flatMap({ Int($0) }), let added = tree["added"]?.text.flatMap({ Int($0) }),
+      let list = tree["list"]?.text.flatMap({ BackedUpFile(line: $0[...]) })
+    else { throw damaged }
+    self.init(time: time, size: size, addedBytes: added, list: list)
   }
 
   /// The manifest as JSON. Numbers are strings, because sizes can exceed what JSON readers keep exactly.
@@ -64,22 +86,9 @@ struct BackupManifest: Equatable {
     JSONWriter.report { json in
       json.add("format", "\(Self.format)")
       json.add("time", time.description)
+      json.add("size", "\(size)")
       json.add("added", "\(addedBytes)")
-      json.add("files", files) { file, json in
-        json.add("path", file.path)
-        json.add("size", "\(file.size)")
-        json.add("sha256", file.digest)
-        json.add("object", file.object)
-        json.add("pieces", "\(file.pieceCount)")
-        if file.isCompressed { json.add("compression", "zstd") }
-      }
+      json.add("list", list.line)
     }
-  }
-
-  /// Returns whether a path stays in the directory that it is relative to.
-  private static func isSafe(_ path: String) -> Bool {
-    let parts = path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-    return !path.utf8.contains(0)
-      && parts.allSatisfy { !$0.isEmpty && !$0.elementsEqual(".".utf8) && !$0.elementsEqual("..".utf8) }
   }
 }

@@ -1,14 +1,19 @@
 import DocumentModel
 import DocumentStore
+import Files
 
 /// A place that holds the backups of a data directory: a folder, or a bucket.
 protocol BackupPlace {
   /// The location, in the form of a command line.
   var text: String { get }
 
-  /// Returns the complete backups, the oldest first.
+  /// Returns the names of the complete backups, the oldest first.
   /// - Throws: ``CommandFailure`` or the errors of the place if they cannot be listed.
-  func backups() throws -> [StoredBackup]
+  func names() throws -> [BackupName]
+
+  /// Returns the size of the data directory of a backup, in bytes.
+  /// - Throws: ``CommandFailure`` or the errors of the place if the backup cannot be read.
+  func size(of name: BackupName) throws -> Int
 
   /// Makes a backup of a data directory. `progress` receives texts.
   /// - Throws: ``CommandFailure`` or the errors of the place if it fails. Then no backup of that name exists.
@@ -16,33 +21,25 @@ protocol BackupPlace {
 
   /// Makes a data directory of a backup. Nothing must exist at the path, or an empty directory.
   /// - Throws: ``CommandFailure`` or the errors of the place if it fails. Then nothing is left at the path.
-  func restore(_ backup: StoredBackup, to path: String, progress: (String) -> Void) throws
+  func restore(_ name: BackupName, to path: String, progress: (String) -> Void) throws
 
   /// Removes backups, and the content of files that no other backup has.
   /// - Throws: ``CommandFailure`` or the errors of the place if something cannot be removed.
-  func remove(_ backups: [StoredBackup]) throws
-}
-
-/// A complete backup.
-struct StoredBackup: Equatable {
-  var name: BackupName
-  /// The size of the data directory, in bytes.
-  var size: Int
+  func remove(_ names: [BackupName]) throws
 }
 
 /// The result of a backup.
-struct BackupOutcome: Equatable {
+struct BackupOutcome {
   /// The size of the data directory, in bytes.
   var size: Int
   /// The number of bytes that the backup added to the place, if it is known.
   var addedBytes: Int?
-  /// The damaged contents of files that are not in the backup.
-  var problems: [String] = []
-  var problemCount = 0
+  /// The outcome for the content of files, if the data directory has any. Damaged content is not in the backup.
+  var contents: FilesBackup?
 }
 
 /// The name of a backup: the time at which it began, such as `2026-11-22T031500Z`. Names sort by time.
-struct BackupName: Comparable {
+struct BackupName: Hashable, Comparable {
   let text: String
   /// The time, in whole seconds.
   let time: Timestamp

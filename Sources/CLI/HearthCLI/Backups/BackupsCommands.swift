@@ -1,3 +1,4 @@
+import Files
 import DocumentModel
 import WireFormat
 
@@ -39,22 +40,22 @@ extension Command {
       let place = try BackupChoice.place(arguments.operands[0], arguments, of: directory)
       let source = try DirectoryReader(directory)
       let name = BackupName(BackupChoice.now())
-      if let age, let newest = try? place.backups().last?.name, name.time.seconds - newest.time.seconds < Int64(age) {
+      if let age, let newest = try? place.names().last, name.time.seconds - newest.time.seconds < Int64(age) {
         if !isQuiet { Terminal.output.write("the backup \(newest.text) in \(place.text) is new enough\n") }
         return 0
       }
       var progress = Progress(isQuiet: isQuiet)
       defer { progress.clear() }
       let outcome = try place.make(name, of: source) { text in progress.show(text) }
-      var removed: [StoredBackup] = []
-      if let keep { removed = try place.backups().dropLast(keep) }
+      var removed: [BackupName] = []
+      if let keep { removed = try place.names().dropLast(keep) }
       try place.remove(removed)
       progress.clear()
       if !isQuiet { Terminal.output.write(summary(name, outcome, removed.count, place)) }
-      guard outcome.problemCount > 0 else { return 0 }
-      for problem in outcome.problems { Terminal.error.write("hearth: \(TerminalText.line(problem))\n") }
+      guard let contents = outcome.contents, contents.problemCount > 0 else { return 0 }
+      for problem in contents.problems { Terminal.error.write("hearth: \(TerminalText.line(problem))\n") }
       throw CommandFailure.failed(
-        "damaged contents of files: \(outcome.problemCount); everything else is in the backup \(name.text)")
+        "damaged contents of files: \(contents.problemCount); everything else is in the backup \(name.text)")
     })
 
   private static func summary(
@@ -74,7 +75,7 @@ extension Command {
     examples: [("hearth backups list /backups", "the oldest first")],
     run: { arguments in
       let place = try BackupChoice.place(arguments.operands[0], arguments)
-      let backups = try place.backups()
+      let backups = try place.names().map { (name: $0, size: try place.size(of: $0)) }
       if arguments.has("json") {
         Terminal.output.write(
           JSONWriter.report { json in
@@ -118,37 +119,36 @@ extension Command {
     run: { arguments in
       try arguments.exclude("name", "before")
       let place = try BackupChoice.place(arguments.operands[0], arguments)
-      let backup = try chosen(try place.backups(), arguments, place)
+      let name = try chosen(try place.names(), arguments, place)
       var progress = Progress(isQuiet: arguments.has("quiet"))
       defer { progress.clear() }
-      try place.restore(backup, to: arguments.operands[1]) { text in progress.show(text) }
+      try place.restore(name, to: arguments.operands[1]) { text in progress.show(text) }
       progress.clear()
       if !arguments.has("quiet") {
-        Terminal.output.write(
-          "restored the backup \(backup.name.text) to \(arguments.operands[1]): \(ByteCount.text(backup.size))\n")
+        Terminal.output.write("restored the backup \(name.text) to \(arguments.operands[1])\n")
       }
       return 0
     })
 
   private static func chosen(
-    _ backups: [StoredBackup], _ arguments: Arguments, _ place: any BackupPlace
-  ) throws -> StoredBackup {
-    guard let newest = backups.last else { throw CommandFailure.failed("no backups in \(place.text)") }
+    _ names: [BackupName], _ arguments: Arguments, _ place: any BackupPlace
+  ) throws -> BackupName {
+    guard let newest = names.last else { throw CommandFailure.failed("no backups in \(place.text)") }
     if let text = arguments.value("name") {
-      guard let backup = backups.first(where: { $0.name.text == text }) else {
+      guard let name = names.first(where: { $0.text == text }) else {
         throw CommandFailure.failed(
           "\(place.text) has no backup \(text); `hearth backups list \(arguments.operands[0])` lists them")
       }
-      return backup
+      return name
     }
     guard let text = arguments.value("before") else { return newest }
     guard let time = Timestamp(rfc3339: text.utf8) else {
       throw arguments.refusal(of: "before", text, "must be a time such as 2026-11-22T10:00:00Z")
     }
-    guard let backup = backups.last(where: { $0.name.time < time }) else {
-      throw CommandFailure.failed("the oldest backup in \(place.text) is \(backups[0].name.text)")
+    guard let name = names.last(where: { $0.time < time }) else {
+      throw CommandFailure.failed("the oldest backup in \(place.text) is \(names[0].text)")
     }
-    return backup
+    return name
   }
 
   /// Removes backups of a place.
@@ -159,12 +159,12 @@ extension Command {
     examples: [("hearth backups delete /backups 2026-11-22T031500Z", "")],
     run: { arguments in
       let place = try BackupChoice.place(arguments.operands[0], arguments)
-      let backups = try place.backups()
-      let found = try Set(arguments.operands.dropFirst()).sorted().map { name in
-        guard let backup = backups.first(where: { $0.name.text == name }) else {
-          throw CommandFailure.failed("\(place.text) has no backup \(name); nothing was removed")
+      let names = try place.names()
+      let found = try Set(arguments.operands.dropFirst()).sorted().map { text in
+        guard let name = names.first(where: { $0.text == text }) else {
+          throw CommandFailure.failed("\(place.text) has no backup \(text); nothing was removed")
         }
-        return backup
+        return name
       }
       try place.remove(found)
       return 0

@@ -1,6 +1,7 @@
 import DocumentModel
 import DocumentStore
 import Files
+import FixtureTree
 import Glibc
 import HearthServer
 import KeyValue
@@ -65,17 +66,14 @@ struct Backup {
   }
 
   /// Copies to a directory that does not exist or is empty. Returns its path, and the outcome for files if the source
-  /// has any. `progress` receives texts that describe the progress. Until the copy is complete, it has the name
-  /// `unfinished` (default: one beside the path).
+  /// has any. `progress` receives texts that describe the progress.
   /// - Throws: ``CommandFailure``, `StorageError` or `FilesError` if the copy fails; the unfinished copy is removed.
-  func run(
-    to path: String, unfinished output: UnfinishedOutput? = nil, progress: (String) -> Void
-  ) throws -> (path: String, files: FilesBackup?) {
+  func run(to path: String, progress: (String) -> Void) throws -> (path: String, files: FilesBackup?) {
     let target = LocalPath.withoutLastSlashes(path)
     guard try isFree(target) else {
       throw CommandFailure.failed("\(target) is not empty; name a directory that does not exist")
     }
-    let output = output ?? UnfinishedOutput(of: target)
+    let output = UnfinishedOutput(of: target)
     let unfinished = output.path
     let files: FilesBackup?
     do {
@@ -85,10 +83,10 @@ struct Backup {
         throw StorageError.system(operation: "rename", path: target, code: errno)
       }
     } catch {
-      removeCopy(unfinished)
+      FolderEntries.removeAll(unfinished)
       throw error
     }
-    try sync(LocalPath.folder(of: target))
+    try LocalPath.sync(folder: LocalPath.folder(of: target))
     return (target, files)
   }
 
@@ -104,16 +102,16 @@ struct Backup {
       // Assign a new incarnation, so that ETags and resume tokens of the original do not match the copy.
       try DocumentDatabase.renewIncarnation(LMDBStore.open(LMDBOptions(path: file)))
       unlink("\(file)-lock")
-      try sync("\(directory)/databases/\(id.project)/\(id.database)")
-      try sync("\(directory)/databases/\(id.project)")
+      try LocalPath.sync(folder: "\(directory)/databases/\(id.project)/\(id.database)")
+      try LocalPath.sync(folder: "\(directory)/databases/\(id.project)")
     }
-    if !source.databases.isEmpty { try sync("\(directory)/databases") }
+    if !source.databases.isEmpty { try LocalPath.sync(folder: "\(directory)/databases") }
     for project in DataDirectory.accountsProjects(in: source.path) {
       let file = try destination.makeAccountsFile(of: project)
       let options = LMDBOptions(path: DataDirectory.accountsFile(of: project, in: source.path), readOnly: true)
       try LMDBStore.open(options).copy(toFile: file)
-      try sync("\(directory)/accounts/\(project)")
-      try sync("\(directory)/accounts")
+      try LocalPath.sync(folder: "\(directory)/accounts/\(project)")
+      try LocalPath.sync(folder: "\(directory)/accounts")
     }
     var files: FilesBackup?
     for owner in try DataDirectory.filesOwners(in: source.path) {
@@ -121,7 +119,7 @@ struct Backup {
       files = files?.adding(copied) ?? copied
     }
     unlink("\(directory)/\(DataDirectoryLock.fileName)")
-    try sync(directory)
+    try LocalPath.sync(folder: directory)
     return files
   }
 
@@ -162,9 +160,9 @@ struct Backup {
       }
     }
     unlink("\(file)-lock")
-    try sync("\(folder)/content")
-    try sync(folder)
-    if owner != nil { try sync(LocalPath.folder(of: folder)) }
+    try LocalPath.sync(folder: "\(folder)/content")
+    try LocalPath.sync(folder: folder)
+    if owner != nil { try LocalPath.sync(folder: LocalPath.folder(of: folder)) }
     return files
   }
 
@@ -177,37 +175,5 @@ struct Backup {
     var count = 0
     while readdir(stream) != nil { count += 1 }
     return count <= 2
-  }
-
-  private func sync(_ directory: String) throws {
-    let descriptor = open(directory.isEmpty ? "/" : directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw StorageError.system(operation: "open", path: directory, code: errno) }
-    defer { close(descriptor) }
-    guard fsync(descriptor) == 0 else { throw StorageError.system(operation: "fsync", path: directory, code: errno) }
-  }
-
-  /// Removes the files and directories that ``copy(to:progress:)`` created.
-  private func removeCopy(_ directory: String) {
-    for id in source.databases {
-      let file = DataDirectory.file(of: id, in: directory)
-      unlink(file)
-      unlink("\(file)-lock")
-      rmdir("\(directory)/databases/\(id.project)/\(id.database)")
-      rmdir("\(directory)/databases/\(id.project)")
-    }
-    rmdir("\(directory)/databases")
-    for project in DataDirectory.accountsProjects(in: source.path) {
-      unlink(DataDirectory.accountsFile(of: project, in: directory))
-      rmdir("\(directory)/accounts/\(project)")
-    }
-    rmdir("\(directory)/accounts")
-    for owner in (try? DataDirectory.filesOwners(in: source.path)) ?? [nil] {
-      let files = DataDirectory.filesFile(of: owner, in: directory)
-      for file in [files, "\(files)-lock"] { unlink(file) }
-      ContentDirectory.remove(DataDirectory.filesFolder(of: owner, in: directory))
-    }
-    rmdir("\(directory)/project-files")
-    for name in ["FORMAT", DataDirectoryLock.fileName] { unlink("\(directory)/\(name)") }
-    rmdir(directory)
   }
 }

@@ -55,7 +55,7 @@ extension Command {
       try LMDBStore.open(LMDBOptions(path: file, readOnly: true)).copy(toFile: copy)
       let sizes = (before: try size(of: file), after: try size(of: copy))
       guard rename(copy, file) == 0 else { throw StorageError.system(operation: "rename", path: file, code: errno) }
-      try syncFolder(of: file)
+      try LocalPath.sync(folder: LocalPath.folder(of: file))
       return sizes
     } catch {
       unlink(copy)
@@ -67,13 +67,5 @@ extension Command {
     var status = stat()
     guard stat(file, &status) == 0 else { throw StorageError.system(operation: "stat", path: file, code: errno) }
     return Int(status.st_size)
-  }
-
-  private static func syncFolder(of file: String) throws {
-    let folder = LocalPath.folder(of: file)
-    let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw StorageError.system(operation: "open", path: folder, code: errno) }
-    defer { close(descriptor) }
-    guard fsync(descriptor) == 0 else { throw StorageError.system(operation: "fsync", path: folder, code: errno) }
   }
 }

@@ -1,3 +1,6 @@
+import Glibc
+import KeyValue
+
 /// Splits paths of this machine by bytes, as the system does. A slash and a combining mark after it are one
 /// `Character`.
 enum LocalPath {
@@ -15,5 +18,14 @@ enum LocalPath {
     var bytes = path.utf8[...]
     while bytes.count > 1, bytes.last == slash { bytes.removeLast() }
     return String(Substring(bytes))
+  }
+
+  /// Writes the entries of a folder to the disk.
+  /// - Throws: `StorageError/system` if that fails.
+  static func sync(folder: String) throws(StorageError) {
+    let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw .system(operation: "open", path: folder, code: errno) }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw .system(operation: "fsync", path: folder, code: errno) }
   }
 }

@@ -18,6 +18,24 @@ struct FolderIterator {
     try walk(folder, "", body)
   }
 
+  /// Passes the name and the size, in bytes, of each regular file below a folder to `body`.
+  /// - Throws: ``CommandFailure`` if a folder cannot be read, or the error of `body`.
+  static func forEachFile(below folder: String, _ body: (_ name: String, _ size: Int) throws -> Void) throws {
+    try forEach(below: folder) { entry in
+      var status = stat()
+      guard case .file(let path, let name) = entry, stat(path, &status) == 0 else { return }
+      try body(name, Int(status.st_size))
+    }
+  }
+
+  /// Returns the size of all regular files below a folder, in bytes.
+  /// - Throws: ``CommandFailure`` if a folder cannot be read.
+  static func size(of folder: String) throws -> Int {
+    var size = 0
+    try forEachFile(below: folder) { size += $1 }
+    return size
+  }
+
   private static func walk(_ folder: String, _ prefix: String, _ body: (Entry) throws -> Void) throws {
     for bytes in try names(in: folder) {
       guard let name = String(validating: bytes, as: UTF8.self) else {
