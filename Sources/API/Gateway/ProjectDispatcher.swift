@@ -25,7 +25,8 @@ package final class ProjectDispatcher: RequestHandler {
   ///
   /// - Parameter standard: the ID of the project of requests that name none.
   package func serve(_ routes: [ProjectRoute], standard: String?) -> [String] {
-    let new = ProjectTable(routes, standard: standard)
+    let old = table.withLock { $0 }
+    let new = ProjectTable(routes, standard: standard, previous: old)
     table.withLock { $0 = new }
     return new.problems
   }

@@ -38,7 +38,7 @@ package struct ProjectRoute: Sendable {
 }
 
 /// The projects of a server by their names. Constant; a change of projects makes a new table.
-final class ProjectTable: Sendable {
+package final class ProjectTable: Sendable {
   /// The project of a request.
   enum Choice {
     case handler(any RequestHandler)
@@ -53,6 +53,8 @@ final class ProjectTable: Sendable {
 
   let standard: (any RequestHandler)?
   private let handlers: [any RequestHandler]
+  /// The names of each project, in the order of `handlers`.
+  private let names: [ProjectNames]
   private let hosts: NameIndex
   private let ids: NameIndex
   private let apiKeys: NameIndex
@@ -61,25 +63,46 @@ final class ProjectTable: Sendable {
   let problems: [String]
 
   /// Creates a table. `standard` is the ID of the project of requests that name none.
-  init(_ routes: [ProjectRoute], standard: String? = nil) {
+  ///
+  /// If several projects have a name, it stays with the project that `previous` gives it to, so that a mistake in one
+  /// project does not take requests from another. Otherwise the first one gets it.
+  init(_ routes: [ProjectRoute], standard: String? = nil, previous: ProjectTable? = nil) {
     handlers = routes.map(\.handler)
+    names = routes.map(\.names)
+    (hosts, ids, apiKeys, buckets, problems) = Self.index(names, previous)
+    self.standard = standard.flatMap { id in routes.first { $0.names.id == id }?.handler }
+  }
+
+  /// Returns texts about the names that several projects have.
+  package static func problems(of projects: [ProjectNames]) -> [String] { index(projects, nil).problems }
+
+  private static func index(
+    _ projects: [ProjectNames], _ previous: ProjectTable?
+  ) -> (hosts: NameIndex, ids: NameIndex, apiKeys: NameIndex, buckets: NameIndex, problems: [String]) {
     var problems: [String] = []
     var (hosts, ids, apiKeys, buckets) = (NameIndex(), NameIndex(), NameIndex(), NameIndex())
-    for (number, route) in routes.enumerated() {
-      func add(_ names: [String], _ what: String, to index: inout NameIndex) {
-        for name in names where !index.insert(name, number) {
-          problems.append(
-            "the \(what) '\(name)' of project \(route.names.id) belongs to another project already, and stays with it")
-        }
-      }
-      _ = ids.insert(route.names.id, number)
-      add(route.names.hosts.map { $0.lowercased() }, "host name", to: &hosts)
-      add(route.names.apiKeys, "API key", to: &apiKeys)
-      add(route.names.buckets, "bucket", to: &buckets)
+    for (number, project) in projects.enumerated() {
+      ids.insert(project.id, number)
+      for bucket in project.buckets { buckets.insert(bucket, number) }
     }
-    (self.hosts, self.ids, self.apiKeys, self.buckets) = (hosts, ids, apiKeys, buckets)
-    self.problems = problems
-    self.standard = standard.flatMap { id in routes.first { $0.names.id == id }?.handler }
+    for isKept in [true, false] {
+      for (number, project) in projects.enumerated() {
+        func add(_ names: [String], _ what: String, to index: inout NameIndex, _ old: NameIndex?) {
+          for name in names {
+            let owner = old?.number(of: name).flatMap { previous?.names[$0].id }
+            guard (owner == project.id) == isKept else { continue }
+            index.insert(name, number)
+            guard let other = index.number(of: name), other != number else { continue }
+            problems.append(
+              "the \(what) '\(name)' of project \(project.id) belongs to the project \(projects[other].id) already, "
+                + "and stays with it")
+          }
+        }
+        add(project.hosts.map { $0.lowercased() }, "host name", to: &hosts, previous?.hosts)
+        add(project.apiKeys, "API key", to: &apiKeys, previous?.apiKeys)
+      }
+    }
+    return (hosts, ids, apiKeys, buckets, problems)
   }
 
   /// Returns the project of a request by its head. Cost: a hash of each name in it; no allocation.
@@ -188,7 +211,9 @@ final class ProjectTable: Sendable {
 
   /// Returns the host of `HOST:PORT`.
   private static func name(ofHost host: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
-    if host.first == UInt8(ascii: "[") { return host }
+    if host.first == UInt8(ascii: "["), let end = host.firstIndex(of: UInt8(ascii: "]")) {
+      return UnsafeRawBufferPointer(rebasing: host[...end])
+    }
     var end = host.firstIndex(of: UInt8(ascii: ":")) ?? host.count
     // A fully qualified name may end with a dot.
     if end > 1, host[end - 1] == UInt8(ascii: ".") { end -= 1 }
@@ -202,19 +227,22 @@ struct NameIndex: Sendable {
   /// Positions in `names`, or -1. The count is a power of two, at least twice that of the names.
   private var slots: [Int32] = Array(repeating: -1, count: 16)
 
-  /// Adds a name. Returns `false` if it belongs to another number already.
-  mutating func insert(_ name: String, _ number: Int) -> Bool {
-    let text = Array(name.utf8)
-    if let known = text.withUnsafeBytes({ find($0) }) { return known == number }
-    names.append((text, number))
-    if names.count * 2 > slots.count { slots = Array(repeating: -1, count: slots.count * 2) }
-    for slot in slots.indices { slots[slot] = -1 }
-    for (position, name) in names.enumerated() {
-      var slot = name.text.withUnsafeBytes { Self.hash($0, ignoresCase: false) } & (slots.count - 1)
-      while slots[slot] >= 0 { slot = (slot + 1) & (slots.count - 1) }
-      slots[slot] = Int32(position)
-    }
-    return true
+  /// Adds a name, unless it has a number already.
+  mutating func insert(_ name: String, _ number: Int) {
+    guard self.number(of: name) == nil else { return }
+    names.append((Array(name.utf8), number))
+    guard names.count * 2 > slots.count else { return place(names.count - 1) }
+    slots = Array(repeating: -1, count: slots.count * 2)
+    for position in names.indices { place(position) }
+  }
+
+  /// Returns the number of a name. Names of hosts must be in lower case.
+  func number(of name: String) -> Int? { Array(name.utf8).withUnsafeBytes { find($0) } }
+
+  private mutating func place(_ position: Int) {
+    var slot = names[position].text.withUnsafeBytes { Self.hash($0, ignoresCase: false) } & (slots.count - 1)
+    while slots[slot] >= 0 { slot = (slot + 1) & (slots.count - 1) }
+    slots[slot] = Int32(position)
   }
 
   /// Returns the number of a name. With `ignoresCase`, the index must contain names in lower case.

@@ -182,8 +182,11 @@ public struct HearthConfiguration: Sendable {
   public var databases = [DatabaseID.defaultDatabase]
   /// Returns the projects that a production server serves besides ``project``, or `nil` if it serves only that one.
   /// Called at the start and with each ``Server/reload()``, on any thread. If one of them is ``project``, its own
-  /// configuration replaces this one.
-  public var loadProjects: (@Sendable () -> [ProjectSource])?
+  /// configuration replaces this one. If the function throws at the start, the server does not start. Later, the server
+  /// continues to serve the projects that it serves.
+  public var loadProjects: (@Sendable () throws(HearthError) -> [ProjectSource])?
+  /// The folder with the configuration files of a project that has one. No client may read it.
+  package var folder: String?
   /// Whether the configuration is that of one of several projects.
   package var isOneOfSeveral = false
   /// The owner of the files of the project; see ``DataDirectory/filesFolder(of:in:)``.
@@ -260,41 +263,6 @@ public struct HearthConfiguration: Sendable {
   package static func isLoopback(_ host: String) -> Bool {
     host == "localhost" || host == "::1"
       || (host.hasPrefix("127.") && host.allSatisfy { $0 == "." || ("0"..."9").contains($0) })
-  }
-}
-
-/// A project of a server that serves several.
-public struct ProjectSource: Sendable {
-  /// The project ID.
-  public var id: String
-  /// The host names that only this project has, in any case and without ports. A request to one of them is for this
-  /// project.
-  public var hosts: [String] = []
-  /// The API keys of its apps. They identify the project, and are not secret.
-  public var apiKeys: [String]
-  /// The configuration, of which the server uses only what belongs to a project, or the reason why it is not valid.
-  public var configuration: Result<HearthConfiguration, HearthError>
-  /// A text that differs if the configuration does, without hosts and keys.
-  public var fingerprint: String
-
-  /// Creates a project. Without API keys, the project ID is its key.
-  public init(
-    id: String, hosts: [String] = [], apiKeys: [String]? = nil,
-    configuration: Result<HearthConfiguration, HearthError>, fingerprint: String
-  ) {
-    self.id = id
-    self.hosts = hosts
-    self.apiKeys = apiKeys ?? [id]
-    self.configuration = configuration
-    self.fingerprint = fingerprint
-  }
-
-  /// Checks the configuration and the files that it names, without serving them.
-  /// - Throws: ``HearthError`` for the first mistake.
-  public func check() throws(HearthError) {
-    let configuration = try configuration.get()
-    guard DatabaseID(project: id) != nil else { throw .configuration("'\(id)' is not a valid project ID") }
-    try ProjectStack.check(configuration)
   }
 }
 

@@ -34,16 +34,16 @@ enum FirebaseFile {
       }
     }
     var settings = values.mapValues { Arguments.Setting(values: $0, origin: file) }
-    // The web app of a project's own folder is not served.
-    if file == name, let entry = hostingEntries().first, access(entry.folder, X_OK) == 0 {
-      settings["hosting"] = Arguments.Setting(values: [name], origin: name)
+    if let entry = hostingEntries(of: file).first {
+      let path = entry.folder.hasPrefix("/") ? entry.folder : folder.map { "\($0)/\(entry.folder)" } ?? entry.folder
+      if access(path, X_OK) == 0 { settings["hosting"] = Arguments.Setting(values: [name], origin: file) }
     }
     return settings
   }
 
   /// Returns the entries of `hosting`, or none if the file does not exist or is not valid.
-  static func hostingEntries() -> [HostingEntry] {
-    guard let bytes = try? ConfigurationFile.bytes(of: name) else { return [] }
+  static func hostingEntries(of file: String = name) -> [HostingEntry] {
+    guard let bytes = try? ConfigurationFile.bytes(of: file) else { return [] }
     return (try? HostingFile.read(bytes)) ?? []
   }
 

@@ -51,10 +51,19 @@ extension Command {
     }
     findings += IndexesChecks(configuration: configuration).findings()
     findings += KeysChecks(configuration: configuration, directory: readable, now: now).findings()
-    for source in configuration.loadProjects?() ?? [] { findings += checks(of: source, now: now) }
+    findings += projects(configuration, now: now)
     findings += ServingChecks(configuration: configuration, holder: holder, now: now).findings()
     findings += MachineChecks.limits()
     return findings
+  }
+
+  /// Checks the configurations of all projects of a server that serves several.
+  private static func projects(_ configuration: HearthConfiguration, now: Int64) -> [Finding] {
+    do throws(HearthError) {
+      let sources = try configuration.loadProjects?() ?? []
+      return sources.flatMap { checks(of: $0, now: now) }
+        + ProjectSource.conflicts(sources).map { .problem("project", $0, "Remove the name from one of the projects.") }
+    } catch { return [.problem("project", error.description, "Correct --projects, or the permissions.")] }
   }
 
   /// Checks the configuration of one of several projects.

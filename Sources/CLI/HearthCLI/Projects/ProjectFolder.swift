@@ -26,7 +26,7 @@ struct ProjectFolder: Sendable {
   private static let shared: Set = [
     "databases", "enterprise-database", "rules", "storage-rules", "indexes", "require-indexes", "no-anonymous",
     "no-password-sign-in", "no-sign-up", "mail-command", "mail-from", "action-url", "authorized-domain",
-    "identity-provider", "providers", "trust-issuer", "hosting",
+    "identity-provider", "providers", "trust-issuer", "hosting", "public-url",
   ]
 
   /// The options of a project's own `hearth.json`.
@@ -36,29 +36,46 @@ struct ProjectFolder: Sendable {
       .repeated("api-keys", "KEY", "the API keys of the project's apps (default: the project ID)"),
     ] + Command.serve.options.filter { shared.contains($0.name) }
 
-  /// Returns the folders of a directory, sorted by name. Hidden folders are ignored. The result is empty if the
-  /// directory cannot be read.
-  static func all(in directory: String) -> [ProjectFolder] {
-    ContentDirectory.names(in: directory).sorted().compactMap { name in
-      let path = "\(directory)/\(name)"
-      return name.hasPrefix(".") || !isFolder(path) ? nil : ProjectFolder(path: path, id: name)
+  /// Returns the folders of a directory, sorted by name, and the links to folders. Hidden folders and other files are
+  /// ignored. A link that leads nowhere is a project that is not valid.
+  /// - Throws: ``HearthError/configuration(_:)`` if the directory cannot be read.
+  static func all(in directory: String) throws(HearthError) -> [ProjectFolder] {
+    guard let problem = Self.problem(with: directory) else {
+      return ContentDirectory.names(in: directory).sorted().compactMap { name in
+        let path = "\(directory)/\(name)"
+        return isProject(path) ? ProjectFolder(path: path, id: name) : nil
+      }
     }
+    throw .configuration("cannot read the directory of projects \(problem)")
   }
 
-  private static func isFolder(_ path: String) -> Bool {
+  private static func isProject(_ path: String) -> Bool {
     var status = stat()
-    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    guard stat(path, &status) == 0 else { return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK }
+    return status.st_mode & S_IFMT == S_IFDIR
+  }
+
+  /// Returns the path and the reason if a folder cannot be read.
+  private static func problem(with folder: String) -> String? {
+    let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { return "\(folder): \(String(cString: strerror(errno)))" }
+    close(descriptor)
+    return nil
   }
 
   /// Reads the configuration of the project. The result contains the error of a configuration that is not valid.
   func source() -> ProjectSource {
     do {
+      if let problem = Self.problem(with: path) { throw CommandFailure.data("cannot read \(problem)") }
       let arguments = try arguments()
       var configuration = try Command.configuration(arguments, isEmulator: false)
       configuration.project = id
+      configuration.folder = path
+      configuration.log = nil
       resolvePaths(&configuration)
+      // The host name of a web app names its project too.
       return ProjectSource(
-        id: id, hosts: arguments.values("hosts"),
+        id: id, hosts: arguments.values("hosts") + configuration.hosting.compactMap(\.host),
         apiKeys: arguments.has("api-keys") ? arguments.values("api-keys") : nil,
         configuration: .success(configuration), fingerprint: fingerprint(arguments, configuration))
     } catch {
@@ -81,6 +98,9 @@ struct ProjectFolder: Sendable {
         .mapValues { Arguments.Setting(values: $0, origin: file) }
     }
     settings.merge(try FirebaseFile.settings(isEmulator: false, in: path)) { own, _ in own }
+    if let file = settings["providers"]?.values.last, !file.hasPrefix("{"), !file.hasPrefix("/") {
+      settings["providers"]?.values = ["\(path)/\(file)"]
+    }
     for (option, name) in [
       ("rules", "firestore.rules"), ("storage-rules", "storage.rules"), ("indexes", "firestore.indexes.json"),
     ] where settings[option] == nil && access("\(path)/\(name)", F_OK) == 0 {
@@ -95,6 +115,8 @@ struct ProjectFolder: Sendable {
     for index in configuration.rules.indices { resolve(&configuration.rules[index].path) }
     for index in configuration.indexes.indices { resolve(&configuration.indexes[index].path) }
     for index in configuration.trustedIssuers.indices { resolve(&configuration.trustedIssuers[index].path) }
+    for index in configuration.hosting.indices { resolve(&configuration.hosting[index].path) }
+    configuration.accounts.providersFolder = path
     for index in configuration.accounts.identityProviders.indices {
       resolve(&configuration.accounts.identityProviders[index].keysPath)
     }
@@ -110,7 +132,10 @@ struct ProjectFolder: Sendable {
     for option in Self.options where !["hosts", "api-keys"].contains(option.name) {
       text += "\(option.name)=\(arguments.values(option.name))\n"
     }
-    let files = configuration.indexes.map(\.path) + configuration.accounts.identityProviders.map(\.keysPath)
+    text += "\(configuration.accounts.signInProviders ?? "")\n"
+    let files =
+      configuration.indexes.map(\.path) + configuration.accounts.identityProviders.map(\.keysPath)
+      + configuration.accounts.secretFiles
     for file in files {
       var status = stat()
       _ = stat(file, &status)

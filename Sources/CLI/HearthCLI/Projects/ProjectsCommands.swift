@@ -38,18 +38,21 @@ extension Command {
       """,
     examples: [("hearth projects check && systemctl reload hearth", "reloads a server if all projects are valid")],
     run: { arguments in
-      let rows = try folders(arguments).map { ProjectRow($0, data: nil) }
+      let folders = try folders(arguments)
+      let rows = folders.map { ProjectRow($0, data: nil) }
+      let conflicts = ProjectSource.conflicts(folders.map { $0.source() })
       if arguments.has("json") {
-        Terminal.output.write(ProjectRow.json(rows))
+        Terminal.output.write(ProjectRow.json(rows, conflicts))
       } else {
         for row in rows { Terminal.output.write("\(row.id): \(TerminalText.lines(row.problem ?? "ok"))\n") }
+        for conflict in conflicts { Terminal.output.write("\(TerminalText.lines(conflict))\n") }
       }
-      return rows.allSatisfy { $0.problem == nil } ? 0 : ExitCode.data
+      return conflicts.isEmpty && rows.allSatisfy { $0.problem == nil } ? 0 : ExitCode.data
     })
 
   private static func folders(_ arguments: Arguments) throws -> [ProjectFolder] {
     let directory = arguments.value("projects") ?? "projects"
-    let folders = ProjectFolder.all(in: directory)
+    let folders = try ProjectFolder.all(in: directory)
     guard !folders.isEmpty else {
       throw CommandFailure.failed("\(directory) has no folder of a project; name the directory with --projects")
     }
@@ -106,9 +109,16 @@ private struct ProjectRow {
     return Array(text.utf8)
   }
 
-  static func json(_ rows: [ProjectRow]) -> [UInt8] {
+  /// Returns a report. `conflicts` are texts about names that several projects have.
+  static func json(_ rows: [ProjectRow], _ conflicts: [String] = []) -> [UInt8] {
     JSONWriter.report { json in
-      json.add("ok", rows.allSatisfy { $0.problem == nil })
+      json.add("ok", conflicts.isEmpty && rows.allSatisfy { $0.problem == nil })
+      if !conflicts.isEmpty {
+        json.key("conflicts")
+        json.beginArray()
+        for conflict in conflicts { json.string(conflict) }
+        json.endArray()
+      }
       json.add("projects", rows) { row, json in
         json.add("project", row.id)
         json.key("hosts")

@@ -313,7 +313,9 @@ extension Command {
     configuration.project = DatabaseChoice.project(arguments)
     if arguments.has("databases") { configuration.databases = try databases(arguments) }
     if !isEmulator, let directory = projectsDirectory(arguments) {
-      configuration.loadProjects = { ProjectFolder.all(in: directory).map { $0.source() } }
+      configuration.loadProjects = { () throws(HearthError) in
+        try ProjectFolder.all(in: directory).map { $0.source() }
+      }
     }
     if arguments.has("enterprise-database") {
       configuration.enterpriseDatabases = arguments.values("enterprise-database")

@@ -41,7 +41,7 @@ struct StartReport {
   }
 
   private var data: String {
-    let folders = configuration.loadProjects?().count
+    let folders = configuration.loadProjects.map { (try? $0())?.count ?? 0 }
     let project =
       folders.map { "\($0) project\($0 == 1 ? "" : "s") in folders" }
       ?? "project \(configuration.project ?? "of each request")"

@@ -66,7 +66,8 @@ final class ProjectStack: Sendable {
       files: StorageService(
         store: files, rules: fileRules, documents: service, project: configuration.project,
         isCurrentKey: { [accounts] in accounts.serviceKeys.key($0) != nil }),
-      usesTLS: configuration.tls != nil, hostName: configuration.host, addresses: addresses, sites: hosting.sites,
+      usesTLS: configuration.tls != nil, hostName: configuration.host,
+      addresses: addresses.addresses(publicURL: configuration.publicURL), sites: hosting.sites,
       sdk: hosting.sdk, operations: operations, project: configuration.isOneOfSeveral ? configuration.project : nil)
   }
 
@@ -76,6 +77,8 @@ final class ProjectStack: Sendable {
     _ = try IndexFiles(configuration.indexes)
     _ = try RulesFiles(configuration, RulesRegistry(), FileRules())
     _ = try IssuerFiles(configuration, TrustedIssuers(revocations: TokenRevocations()))
+    try configuration.accounts.check(fetch: configuration.providerFetch)
+    _ = try HostingSetup(configuration)
   }
 
   // MARK: Lifetime

@@ -79,10 +79,10 @@ final class ServedProjects: Sendable {
   /// Opens the projects. The server's own must be valid.
   /// - Throws: ``HearthError`` if the server's own project cannot be opened, or an emulator is to serve several.
   func open(_ operations: OperationsService, _ addresses: ServerAddresses) throws(HearthError) {
-    let sources = configuration.loadProjects?() ?? []
     if dispatcher != nil, configuration.mode != .production {
       throw .configuration("an emulator serves every project that a request names; --projects is for production")
     }
+    let sources = try configuration.loadProjects?() ?? []
     let isOwn =
       dispatcher == nil || configuration.project != nil && !sources.contains { $0.id == configuration.project }
     if isOwn {
@@ -111,7 +111,10 @@ final class ServedProjects: Sendable {
       stack.reloadIssuersAndApps()
     }
     guard let load = configuration.loadProjects else { return }
-    serve(load())
+    do throws(HearthError) { serve(try load()) } catch {
+      configuration.log(
+        .error, "projects.refused", "\(error.description)\nthe previous configuration of all projects stays in force")
+    }
   }
 
   /// Does the regular work of all projects.
@@ -191,7 +194,7 @@ final class ServedProjects: Sendable {
       state.isStopped ? nil : (state.operations, state.addresses)
     }
     guard let operations = current?.0, let addresses = current?.1 else { return }
-    var opened = false
+    var opened: [String] = []
     for (id, entry) in state.withLock({ $0.entries }).sorted(by: { $0.key < $1.key }) where entry.stack == nil {
       guard case .success(let project) = entry.source.configuration,
         !state.withLock({ $0.retiring.contains { $0.id == id } })
@@ -206,14 +209,16 @@ final class ServedProjects: Sendable {
           return state.isStarted
         }
         if isStarted { stack.start(isEager: false) }
-        configuration.log(.info, "project.opened", "project \(id) is served", [("project", .text(id))])
-        opened = true
+        opened.append(id)
       } catch {
         if entry.problem != error.description { refuse(entry.source, error.description, isServed: false) }
         state.withLock { $0.entries[id]?.problem = error.description }
       }
     }
-    if opened { route() }
+    if !opened.isEmpty { route() }
+    for id in opened {
+      configuration.log(.info, "project.opened", "project \(id) is served", [("project", .text(id))])
+    }
     if state.withLock({ !$0.retiring.isEmpty }) {
       queue.asyncAfter(deadline: .now() + .milliseconds(Self.closingMilliseconds)) { [weak self] in
         self?.openWaiting()
@@ -226,14 +231,18 @@ final class ServedProjects: Sendable {
 
   /// Closes the retired stacks that no request uses. Runs on the queue.
   private func closeUnused() {
-    let closed = state.withLock { state -> [ProjectStack] in
-      var closed: [ProjectStack] = []
+    var closed = state.withLock { state -> [(id: String, stack: ProjectStack)] in
+      var closed: [(id: String, stack: ProjectStack)] = []
       for index in state.retiring.indices.reversed() where isKnownUniquelyReferenced(&state.retiring[index].stack) {
-        closed.append(state.retiring.remove(at: index).stack)
+        closed.append(state.retiring.remove(at: index))
       }
       return closed
     }
-    for stack in closed { stack.close() }
+    while let (id, stack) = closed.popLast() {
+      stack.close()
+      // An operator may move the data of a project after this message.
+      configuration.log(.info, "project.closed", "the files of project \(id) are closed", [("project", .text(id))])
+    }
   }
 
   /// Returns the configuration of the server with the parts of a project. Its files are those of the server if it is
@@ -241,6 +250,8 @@ final class ServedProjects: Sendable {
   private func merged(_ project: HearthConfiguration, _ id: String) -> HearthConfiguration {
     var merged = configuration
     merged.project = id
+    merged.publicURL = project.publicURL ?? configuration.publicURL
+    merged.folder = project.folder
     merged.isOneOfSeveral = true
     merged.filesOwner = id == configuration.project ? nil : id
     merged.loadProjects = nil
