@@ -270,7 +270,8 @@ import TestSupport
     defer { again.process.stop() }
     for project in ["red", "blue"] {
       let data = ["--project", project, "--data", directory.file("restored")]
-      #expect(try run(["files", "cp", "gs://\(project).appspot.com/a.txt", "-", "--quiet"] + data) == "content of \(project)")
+      #expect(
+        try run(["files", "cp", "gs://\(project).appspot.com/a.txt", "-", "--quiet"] + data) == "content of \(project)")
       #expect(try run(["get", "notes/n"] + data).contains(project))
     }
   }
@@ -300,7 +301,9 @@ import TestSupport
     // The lines of the start are the same.
     for _ in 0..<2000 where try status(server, "red") == 503 { continue }
     #expect(try run(["get", "notes/n", "--project", "red"] + data).contains("red"))
-    #expect(try run(["files", "cp", "gs://red.appspot.com/a.txt", "-", "--quiet", "--project", "red"] + data) == "content of red")
+    #expect(
+      try run(["files", "cp", "gs://red.appspot.com/a.txt", "-", "--quiet", "--project", "red"] + data)
+        == "content of red")
     #expect(try run(["get", "notes/n", "--project", "blue"] + data).contains("blue too"))
   }
 }

@@ -305,8 +305,10 @@ import WireFormat
     let server = try ProjectsServer(["red", "blue"], standard: "blue")
     try server.write("red")
     for target in [
-      "/v1/projects/r%65d/databases/(default)/documents/notes/n", "/v1/projects%2Fred/databases/(default)/documents/notes/n",
-      "//v1/projects/red/databases/(default)/documents/notes/n", "/v1//projects/red/databases/(default)/documents/notes/n",
+      "/v1/projects/r%65d/databases/(default)/documents/notes/n",
+      "/v1/projects%2Fred/databases/(default)/documents/notes/n",
+      "//v1/projects/red/databases/(default)/documents/notes/n",
+      "/v1//projects/red/databases/(default)/documents/notes/n",
       "/v1/projects/blue/../red/databases/(default)/documents/notes/n",
       "/v0/b/red%2Eappspot.com/o/a", "/r%65d.appspot.com/a",
     ] {
