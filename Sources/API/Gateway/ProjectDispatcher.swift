@@ -37,6 +37,11 @@ package final class ProjectDispatcher: RequestHandler {
     operations.withLock { $0 = dispatcher }
   }
 
+  /// Whether a handler, which the dispatcher chose for a request, belongs to the owner of a ``ProjectRoute``.
+  package static func isOwned(_ handler: any RequestHandler, by owner: ObjectIdentifier) -> Bool {
+    (handler as? ProjectRequests)?.ownerID == owner
+  }
+
   /// Handles a request. Responds at once or later, on the loop of the connection.
   package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
     let handler = exchange.chosen ?? choose(request, isWhole: true) ?? RefusedRequests(.noProject)
@@ -94,6 +99,8 @@ package final class ProjectDispatcher: RequestHandler {
 final class ProjectRequests: RequestHandler {
   private let requests: RequestDispatcher
   private let owner: any AnyObject & Sendable
+
+  var ownerID: ObjectIdentifier { ObjectIdentifier(owner) }
 
   init(_ requests: RequestDispatcher, owner: any AnyObject & Sendable) {
     self.requests = requests

@@ -95,6 +95,9 @@ public final class Server: Sendable {
         return try HTTPServer(configuration: transport, handler: listener)
       }
     } catch { throw Self.error(error) }
+    projects.setCancel { [weak http] stack in
+      http?.cancelRequests { ProjectDispatcher.isOwned($0, by: stack) }
+    }
     try projects.own?.prepare()
   }
 

@@ -74,10 +74,8 @@ import TestSupport
     #expect(try Self.eventually { try server.note("p") == (200, "p") })
   }
 
-  /// A project that is removed completes the requests that reached it.
-  @Test func requestsUnderWayCompleteAfterRemoval() throws {
-    let server = try ProjectsServer(["red", "blue"])
-    let user = try server.user("red")
+  /// Begins an upload of six bytes to the project red, which waits for them.
+  private static func beginUpload(_ server: ProjectsServer, _ user: (String, String)) throws -> LoopbackSocket {
     let head =
       "POST /v0/b/red.appspot.com/o?uploadType=media&name=own%2Fann%2Fa HTTP/1.1\r\nHost: localhost\r\n"
       + "\(user.0): \(user.1)\r\nContent-Type: text/plain\r\nContent-Length: 6\r\nExpect: 100-continue\r\n"
@@ -87,6 +85,35 @@ import TestSupport
     // The server asks for the body, so the request has reached the project.
     guard case .bytes(let first) = socket.receive() else { throw LoopbackError("no response") }
     #expect(String(decoding: first, as: UTF8.self).hasPrefix("HTTP/1.1 100"))
+    return socket
+  }
+
+  /// A client that never ends its request does not keep a changed project from being served.
+  @Test func slowRequestsOfAChangedProjectEnd() throws {
+    let server = try ProjectsServer(["red", "blue"], graceSeconds: 0)
+    for project in ["red", "blue"] { try server.write(project) }
+    let upload = try Self.beginUpload(server, try server.user("red"))
+    // A request whose body the dispatcher has not seen completely, and a call whose message is incomplete.
+    let commit = try LoopbackSocket(port: server.server.port)
+    commit.send(
+      "POST \(ProjectsServer.documents("red")):commit HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
+    let grpc = try GRPCConnection(port: server.server.port)
+    let call = grpc.open(
+      "Commit", headers: [("google-cloud-resource-prefix", "projects/red/databases/(default)")])
+    #expect(try server.note("red").status == 200)
+    server.reload { $0[0] = ProjectsServer.source("red", in: server.directory, "2") }
+    #expect(try Self.eventually { try server.note("red") == (200, "red") })
+    #expect(upload.isCut())
+    #expect(commit.isCut())
+    #expect(try grpc.end(of: call).resetCode != nil)
+    #expect(try server.note("blue") == (200, "blue"))
+  }
+
+  /// A project that is removed completes the requests that reached it.
+  @Test func requestsUnderWayCompleteAfterRemoval() throws {
+    let server = try ProjectsServer(["red", "blue"], graceSeconds: 60)
+    let user = try server.user("red")
+    let socket = try Self.beginUpload(server, user)
     socket.send("con")
     server.reload { $0.removeAll { $0.id == "red" } }
     #expect(try server.request("GET", "/v0/b/red.appspot.com/o/own%2Fann%2Fa", nil, user).status == 404)

@@ -35,7 +35,8 @@ final class ProjectsServer: Sendable {
     """
 
   /// Starts a server with these projects. `standard` is the default project, which may have no folder of its own.
-  init(_ ids: [String], standard: String? = nil) throws {
+  /// Requests of a project that ends may run for `graceSeconds`.
+  init(_ ids: [String], standard: String? = nil, graceSeconds: Int = 1) throws {
     let directory = try TemporaryDirectory()
     self.directory = directory
     try directory.write("firestore.rules", Self.rules)
@@ -45,6 +46,7 @@ final class ProjectsServer: Sendable {
     server = try TestServer(.production) {
       $0.storage = .directory(directory.file("data"))
       $0.project = standard
+      $0.stopGraceSeconds = graceSeconds
       $0.rules = [HearthConfiguration.RulesFile(directory.file("firestore.rules"))]
       $0.loadProjects = { sources.all.withLock { $0 } }
     }

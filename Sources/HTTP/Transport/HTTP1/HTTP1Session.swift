@@ -109,6 +109,11 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     }
   }
 
+  func cancelRequests(where isCanceled: (any RequestHandler) -> Bool) {
+    guard let chosen = exchange.chosen ?? headChosen, isCanceled(chosen) else { return }
+    connection.close()
+  }
+
   func closed() {
     source = nil
     file = nil

@@ -10,8 +10,8 @@ import Transport
 /// ``HearthConfiguration/loadProjects``, or both.
 ///
 /// A project whose configuration is not valid is refused with UNAVAILABLE, or keeps its previous configuration; the
-/// others are served. A project that is removed or changed completes its requests before its files are closed, and
-/// until then its new configuration waits.
+/// others are served. A project that is removed or changed completes its requests before its files are closed, for at
+/// most ``HearthConfiguration/stopGraceSeconds``. Until then its new configuration waits.
 final class ServedProjects: Sendable {
   /// A project of ``HearthConfiguration/loadProjects``.
   private struct Entry {
@@ -22,11 +22,21 @@ final class ServedProjects: Sendable {
     var problem: String?
   }
 
+  /// A stack that no new request reaches.
+  private struct Retired {
+    let id: String
+    var stack: ProjectStack
+    /// The time at which its requests are ended.
+    let end: DispatchTime
+  }
+
   private struct State {
     var own: ProjectStack?
     var entries: [String: Entry] = [:]
-    /// Stacks that no new request reaches, with their projects.
-    var retiring: [(id: String, stack: ProjectStack)] = []
+    /// Stacks that no new request reaches.
+    var retiring: [Retired] = []
+    /// Ends the running requests of a stack.
+    var cancelRequests: (@Sendable (ObjectIdentifier) -> Void)?
     var operations: OperationsService?
     var addresses: ServerAddresses?
     /// The logged problems with names that several projects have.
@@ -117,6 +127,11 @@ final class ServedProjects: Sendable {
     }
   }
 
+  /// Sets the function that ends the running requests of a stack.
+  func setCancel(_ cancel: @escaping @Sendable (ObjectIdentifier) -> Void) {
+    state.withLock { $0.cancelRequests = cancel }
+  }
+
   /// Does the regular work of all projects.
   func maintain() {
     for stack in stacks { stack.maintain() }
@@ -133,7 +148,7 @@ final class ServedProjects: Sendable {
   /// Closes the files of all projects.
   func close() {
     for stack in stacks { stack.close() }
-    for (_, stack) in state.withLock({ $0.retiring }) { stack.close() }
+    for retired in state.withLock({ $0.retiring }) { retired.stack.close() }
   }
 
   // MARK: Changes
@@ -151,11 +166,12 @@ final class ServedProjects: Sendable {
   /// Brings the projects into line with their configurations. Runs on the queue.
   private func update(_ sources: [ProjectSource]) {
     var entries = state.withLock { $0.entries }
-    var unused: [(id: String, stack: ProjectStack)] = []
+    var unused: [Retired] = []
+    let end = DispatchTime.now() + .seconds(configuration.stopGraceSeconds)
     let ownID = own == nil ? nil : configuration.project
     for (id, entry) in entries where !sources.contains(where: { $0.id == id }) {
       configuration.log(.info, "project.removed", "project \(id) is no longer served", [("project", .text(id))])
-      if let stack = entry.stack { unused.append((id, stack)) }
+      if let stack = entry.stack { unused.append(Retired(id: id, stack: stack, end: end)) }
       entries[id] = nil
     }
     for source in sources {
@@ -167,7 +183,7 @@ final class ServedProjects: Sendable {
       do throws(HearthError) {
         try source.check()
         if let stack = entry.stack, entry.source.fingerprint != source.fingerprint {
-          unused.append((source.id, stack))
+          unused.append(Retired(id: source.id, stack: stack, end: end))
           entry.stack = nil
         }
         entry.source = source
@@ -184,7 +200,7 @@ final class ServedProjects: Sendable {
       state.entries = entries
       state.retiring += unused
     }
-    for (_, stack) in unused { stack.retire() }
+    for retired in unused { retired.stack.retire() }
   }
 
   /// Opens the projects that are not open and whose configuration is valid. Runs on the queue.
@@ -231,18 +247,30 @@ final class ServedProjects: Sendable {
 
   /// Closes the retired stacks that no request uses. Runs on the queue.
   private func closeUnused() {
-    var closed = state.withLock { state -> [(id: String, stack: ProjectStack)] in
-      var closed: [(id: String, stack: ProjectStack)] = []
+    var closed = state.withLock { state -> [Retired] in
+      var closed: [Retired] = []
       for index in state.retiring.indices.reversed() where isKnownUniquelyReferenced(&state.retiring[index].stack) {
         closed.append(state.retiring.remove(at: index))
       }
       return closed
     }
-    while let (id, stack) = closed.popLast() {
-      stack.close()
+    while !closed.isEmpty {
+      let id = closed[closed.count - 1].id
+      closed.removeLast().stack.close()
       // An operator may move the data of a project after this message.
       configuration.log(.info, "project.closed", "the files of project \(id) are closed", [("project", .text(id))])
     }
+    cancelOverdue()
+  }
+
+  /// Ends the requests that a retired stack still has after the time that a stop would wait for them. Otherwise one slow
+  /// client could keep a changed project from being served.
+  private func cancelOverdue() {
+    let now = DispatchTime.now()
+    let (overdue, cancel) = state.withLock { state in
+      (state.retiring.filter { $0.end <= now }.map { ObjectIdentifier($0.stack) }, state.cancelRequests)
+    }
+    for stack in overdue { cancel?(stack) }
   }
 
   /// Returns the configuration of the server with the parts of a project. Its files are those of the server if it is
