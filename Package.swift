@@ -166,8 +166,8 @@ let package = Package(
       "Gateway", in: "API",
       [
         "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "HostingAPI", "ConsoleAPI", "GatewayCore",
-        "Transport",
-        "IdentityService", "Accounts", "FileService", "Hosting", "DatabaseService", "Callers", "DocumentModel",
+        "Transport", "IdentityService", "Accounts", "FileService", "Hosting", "DatabaseService", "Callers",
+        "WireFormat", "DocumentModel",
       ]),
     library(
       "HearthServer", in: "Server",

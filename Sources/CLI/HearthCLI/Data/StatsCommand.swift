@@ -39,7 +39,11 @@ extension Command {
           return StatsRow(
             project: id.project, database: id.database, values: statistics.values, indexes: statistics.indexes)
         }
-        files = try directory.openFiles().map { try FilesStatistics($0.metadata, $0.contents) }
+        for owner in try DataDirectory.filesOwners(in: directory.path) {
+          guard let opened = try directory.openFiles(of: owner) else { continue }
+          let own = try FilesStatistics(opened.metadata, opened.contents)
+          files = files.map { FilesStatistics(zip($0.values, own.values).map(+)) } ?? own
+        }
       }
       if let project = arguments.value("project") { rows.removeAll { $0.project != project } }
       if let database = arguments.value("database") { rows.removeAll { $0.database != database } }

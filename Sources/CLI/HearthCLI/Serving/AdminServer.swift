@@ -44,6 +44,7 @@ struct AdminServer {
     var configuration = HearthConfiguration(storage: .directory(directory))
     configuration.port = 0
     configuration.project = project
+    if try DataDirectory.hasFiles(of: project, in: directory) { configuration.filesOwner = project }
     let started = try Server(configuration)
     let url = try started.start()
     let token = arguments.value("token") ?? started.accounts.serviceKeys.localAccessToken()
