@@ -139,7 +139,8 @@ export function rulesScreen() {
     const wrong = diagnostics().map((each) => ({ start: toIndex(each.start), end: Math.max(toIndex(each.end), toIndex(each.start) + 1),
       class: `squiggle ${each.severity}`, title: each.message }));
     if (side() !== "coverage" || isChanged()) return wrong;
-    const free = ranges().map((each) => ({ ...each, start: toIndex(each.start), end: toIndex(each.end) }))
+    const text = draft.peek();
+    const free = ranges().map((each) => ({ ...each, start: toIndex(each.start), end: closed(text, toIndex(each.start), toIndex(each.end)) }))
       .filter((each) => !wrong.some((other) => other.start < each.end && each.start < other.end));
     return [...wrong, ...free];
   };
@@ -222,6 +223,15 @@ export function rulesScreen() {
       codeBox("hearth rules explain --rules firestore.rules \\\n  --server " + location.origin + " \\\n  --as ann get users/ann", "Copy the command"),
       codeBox("hearth rules test rules.tests.json --mutate", "Copy the command")];
   }
+}
+
+/** The end of an expression. The report leaves out the parentheses that close its last call. */
+function closed(text, start, end) {
+  let depth = 0;
+  for (const character of text.slice(start, end)) depth += character === "(" ? 1 : character === ")" ? -1 : 0;
+  let last = end;
+  for (; depth > 0 && text[last] === ")"; depth -= 1) last += 1;
+  return last;
 }
 
 function shortValue(value) {
