@@ -92,6 +92,27 @@ import TestSupport
     #expect(try refused().contains("firebase-export-metadata.json: is not a regular file"))
   }
 
+  @Test func linksInArchivesAreRefused() throws {
+    try FileManager.default.createSymbolicLink(
+      atPath: directory.file("export/storage_export/metadata/b.json"), withDestinationPath: "a.json")
+    try archive()
+    let output = try refused(from: "export.tar.gz")
+    #expect(
+      output.contains("export/storage_export/metadata/b.json is a link or a special file in the archive"), "\(output)")
+    #expect(try imported("--only", "auth", from: "export.tar.gz") == "imported 1 account\n")
+  }
+
+  @Test func namesThatAreNotUTF8AreRefused() throws {
+    let path = Array(directory.file("export/storage_export/metadata/").utf8) + [0xFF] + Array(".json".utf8) + [0]
+    let descriptor = path.withUnsafeBytes { bytes in
+      bytes.withMemoryRebound(to: CChar.self) { name in
+        name.baseAddress.map { open($0, O_WRONLY | O_CREAT, 0o600) } ?? -1
+      }
+    }
+    #expect(descriptor >= 0 && close(descriptor) == 0)
+    #expect(try refused().contains("is an entry whose name is not UTF-8"))
+  }
+
   @Test func aListOfBucketsWithoutFilesIsReported() throws {
     try remove("storage_export/metadata")
     try remove("storage_export/blobs")
@@ -197,6 +218,17 @@ import TestSupport
     ] {
       let output = try refused("--collection", "x", from: path)
       #expect(output.contains("`hearth import \(directory.file("export")) --only \(part)`"), "\(output)")
+    }
+  }
+
+  @Test func filesOfAccountsAreNotDocuments() throws {
+    for text in [
+      #"{"kind": "identitytoolkit#DownloadAccountResponse", "users": []}"#, #"{"users": [ {"localId": "ann"}]}"#,
+    ] {
+      _ = try directory.write("users.json", text)
+      let output = try refused(from: "users.json")
+      #expect(
+        output.contains("contains accounts, not documents; import them with `hearth accounts import"), "\(output)")
     }
   }
 

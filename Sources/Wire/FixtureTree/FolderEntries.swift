@@ -9,6 +9,8 @@ package enum FolderEntries {
     case link
     /// A pipe, a socket or a device.
     case special
+    /// An entry whose name is not UTF-8. Its path shows other characters.
+    case misnamed
 
     /// The kind in errors, such as `a symbolic link`.
     package var text: String {
@@ -17,6 +19,7 @@ package enum FolderEntries {
       case .folder: "a folder"
       case .link: "a symbolic link"
       case .special: "not a regular file"
+      case .misnamed: "an entry whose name is not UTF-8"
       }
     }
   }
@@ -42,7 +45,10 @@ package enum FolderEntries {
       if name == "." || name == ".." { continue }
       let path = "\(folder)/\(name)"
       var status = stat()
-      guard lstat(path, &status) == 0 else { continue }
+      guard lstat(path, &status) == 0 else {
+        if name.unicodeScalars.contains("\u{FFFD}") { entries.append(Entry(path: path, kind: .misnamed)) }
+        continue
+      }
       entries.append(Entry(path: path, kind: kind(status)))
     }
     return entries.sorted { $0.path.utf8.lexicographicallyPrecedes($1.path.utf8) }

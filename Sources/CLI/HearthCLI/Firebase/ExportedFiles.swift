@@ -196,6 +196,7 @@ struct ExportedFiles {
       case .file, .folder: if entry.path.hasSuffix(Self.suffix) { try body(entry.path) }
       case .link, .special:
         damage("\(entry.path) is \(entry.kind.text), which the import does not follow; copy the file itself")
+      case .misnamed: damage("\(entry.path) is \(entry.kind.text); export or copy it again")
       }
     }
   }

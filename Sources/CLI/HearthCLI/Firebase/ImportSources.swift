@@ -44,7 +44,13 @@ struct ImportSources {
     var imported: ExportParts = []
     for operand in operands {
       let found: ExportFolder?
-      do { found = try Self.export(operand, parts, &archives) } catch { throw Self.renamed(error, archives) }
+      do {
+        found = try Self.export(operand, parts, &archives)
+        if found == nil, options.collection == nil, Self.containsAccounts(operand) {
+          throw CommandFailure.data(
+            "\(operand) contains accounts, not documents; import them with `hearth accounts import \(operand)`")
+        }
+      } catch { throw Self.renamed(error, archives) }
       guard let export = found else {
         sources.append(.file(operand))
         plainFiles.append(operand)
@@ -141,12 +147,25 @@ struct ImportSources {
       return nil
     }
     archives.append(Archive(path: operand, content: archive))
+    if let name = archive.leftOut {
+      throw CommandFailure.data(
+        "\(operand): \(name) is a link or a special file in the archive, which is not unpacked; make the archive again from "
+          + "regular files, or unpack it yourself and import the folder")
+    }
     guard let export = try ExportFolder.find(archive.folder, parts: parts) else {
       throw CommandFailure.data(
         "\(operand) is an archive without a Firebase export\(parts == .all ? "" : " of \(parts.text)"); unpack it, and "
           + "import the files of documents")
     }
     return export
+  }
+
+  /// Whether a file begins as those that the Emulator Suite or `firebase auth:export` writes for accounts.
+  private static func containsAccounts(_ operand: String) -> Bool {
+    guard operand != "-", let source = try? LocalSource(operand) else { return false }
+    let start = source.next(atMost: 256).filter { $0 > 0x20 }
+    return start.starts(with: #"{"users":[{"localId":"#.utf8)
+      || String(decoding: start, as: UTF8.self).contains(#""identitytoolkit#DownloadAccountResponse""#)
   }
 
   /// Returns the error for an operand in a folder `auth_export` or `storage_export`, whose files contain no documents.
