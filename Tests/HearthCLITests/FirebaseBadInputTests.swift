@@ -1,9 +1,12 @@
+import DocumentModel
+import FirebaseExport
+import FixtureTree
 import Foundation
 import Testing
 import TestSupport
 
-/// Firebase exports with links, limits, duplicates and missing parts: what is refused, before anything is stored, and what
-/// the message says.
+/// Firebase exports with links, duplicates, missing parts and values beyond limits are refused before anything is
+/// stored. The message says what to do.
 @Suite(.needs(.hearth)) struct FirebaseBadInputTests {
   private let directory: TemporaryDirectory
 
@@ -164,7 +167,7 @@ import TestSupport
       "\(files)")
     try write(
       "auth_export/accounts.json",
-      "{\"users\": [{\"localId\": \"e\u{301}\"}, {\"localId\": \"\u{E9}\"}, {\"localId\": \"x\"}, {\"localId\": \"x\"}]}"
+      #"{"users": [{"localId": "e\#u{301}"}, {"localId": "\#u{E9}"}, {"localId": "x"}, {"localId": "x"}]}"#
     )
     #expect(try refused().contains("accounts.json: users 3 and 4 have the same 'localId' \"x\""))
   }
@@ -180,6 +183,22 @@ import TestSupport
     try write(output, "x")
     let documents = try refused("--only", "firestore")
     #expect(documents.contains("output-0") && !documents.contains("--only"), "\(documents)")
+  }
+
+  @Test func aDocumentThatCannotBeStoredIsNamedByItsRecord() throws {
+    let database = try #require(DatabaseID(project: "demo-a"))
+    let time = Timestamp(uncheckedMicroseconds: 1)
+    var writer = try DocumentsWriter(directory.file("many"), name: "many", database: database, started: time)
+    for number in 0..<3 {
+      let values = (0..<(number == 1 ? 40_001 : 1)).map(String.init).joined(separator: ",")
+      let key = try #require(DocumentKey(try ResourcePath("c/d\(number)")))
+      let fields = try FixtureFields.parse(
+        Array("{\"a\": [\(values)]}".utf8), source: "fields", key: key, database: database)
+      try writer.write(key, fields)
+    }
+    try writer.finish(at: time)
+    let output = try refused(from: "many")
+    #expect(output.contains("all_kinds/output-0: record 2: c/d1: too many index entries"), "\(output)")
   }
 
   @Test func contentThatIsAFolderIsRefused() throws {

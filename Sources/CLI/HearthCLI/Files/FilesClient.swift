@@ -70,7 +70,7 @@ struct FilesClient {
   var partBytes = 32 << 20
   /// The bucket for names that do not include one.
   let bucket: String
-  /// What to do if a bucket does not exist.
+  /// The advice in the error for a bucket that does not exist.
   var missingBucketAdvice = "name another with --bucket or gs://BUCKET/NAME"
 
   /// Connects to the server, or opens the data directory, that options and environment name. `makesDirectory` creates a

@@ -189,9 +189,9 @@ struct FirebaseFolderExport {
   /// The longest file name of an export without its endings, in bytes. File systems allow 255 bytes.
   private static let placeBytesMax = 200
 
-  /// Returns the name of an object's files: one path segment. Bucket and name are in the metadata, so any unique name is
-  /// possible. Newer versions of firebase-tools choose random names for all files, and older ones fail if a name is too
-  /// long. Here a name that is too long becomes its digest.
+  /// Returns the name of an object's files: one path segment. Bucket and name are in the metadata, so any unique name
+  /// is possible. A name that is too long becomes its digest. Source: `persistence.ts` of firebase-tools, which chooses
+  /// random names for all files, and reads any name.
   private static func place(of object: FilesClient.Object) throws -> String {
     let path = Array("\(object.bucket)/\(object.name)".utf8)
     let place = ServerClient.encode(path)

@@ -76,8 +76,8 @@ struct ImportSources {
 
   // MARK: Messages
 
-  /// Runs `body`. In its errors, files of an archive are named by the archive and their path in it, because the temporary
-  /// folder no longer exists when the user reads the error.
+  /// Runs `body`. In its errors, files of an archive are named by the archive and their path in it, because the
+  /// temporary folder no longer exists when the user reads the error.
   /// - Throws: the errors of `body`.
   func named<R>(_ body: () throws -> R) throws -> R {
     do { return try body() } catch { throw Self.renamed(error, archives) }
@@ -149,8 +149,8 @@ struct ImportSources {
     archives.append(Archive(path: operand, content: archive))
     if let name = archive.leftOut {
       throw CommandFailure.data(
-        "\(operand): \(name) is a link or a special file in the archive, which is not unpacked; make the archive again from "
-          + "regular files, or unpack it yourself and import the folder")
+        "\(operand): \(name) is a link or a special file in the archive, which is not unpacked; make the archive again "
+          + "from regular files, or unpack it yourself and import the folder")
     }
     guard let export = try ExportFolder.find(archive.folder, parts: parts) else {
       throw CommandFailure.data(
@@ -186,9 +186,9 @@ struct ImportSources {
         isAccounts && !isFolder && name.hasPrefix("accounts")
         ? "`hearth accounts import \(operand)`, or as a part of the export: " : ""
       return .data(
-        "\(isFolder ? LocalPath.withoutLastSlashes(operand) : operand) belongs to the \(isAccounts ? "accounts" : "files") "
-          + "of a Firebase export and contains no documents; import it with \(other)`hearth import \(whole) --only "
-          + "\(part)`")
+        "\(isFolder ? LocalPath.withoutLastSlashes(operand) : operand) belongs to the "
+          + "\(isAccounts ? "accounts" : "files") of a Firebase export and contains no documents; import it with "
+          + "\(other)`hearth import \(whole) --only \(part)`")
     }
     return nil
   }

@@ -13,8 +13,9 @@ import WireFormat
 /// - The column `__path__` has the paths of documents. Otherwise ``ReadOptions/collection`` names the collection, and
 ///   ``RecordID`` has the rules for the column with the IDs.
 /// - Each row must have as many cells as the header.
-/// - A comma separates cells, or a tab in files that end with `.tsv`. If the header has no comma, but semicolons, tabs or
-///   vertical bars, these separate cells. If it has several of them, those separate cells that the first row has as often.
+/// - A comma separates cells, or a tab in files that end with `.tsv`. If the header has no comma, but semicolons, tabs
+///   or vertical bars, these separate cells. If the header has several of these characters, the delimiter is the one
+///   that occurs in the first row as often as in the header.
 ///
 /// Memory: the read buffer, one row, one document, and hashes of the IDs (``KeyTable``).
 package struct CSVReader: ~Copyable {
@@ -83,8 +84,8 @@ package struct CSVReader: ~Copyable {
     throw FixtureTreeError(
       file: source.name, line: 1, column: 1,
       message: (found[0] == 0 ? "the header has " : "the header has no comma, but ")
-        + "\(names.dropLast().joined(separator: ", ")) and \(names[names.count - 1]); name the character between cells with "
-        + "--delimiter")
+        + "\(names.dropLast().joined(separator: ", ")) and \(names[names.count - 1]); name the character between cells "
+        + "with --delimiter")
   }
 
   /// Returns how often each of ``delimiters`` is outside of quotes in the first line that is not empty, and in the next
