@@ -57,14 +57,17 @@ final class ServerClient {
       Self.place(database, url, DatabaseChoice.authorities(arguments), Credential(token: token)))
   }
 
-  /// Creates a client for the server at a URL, with the credential that options and environment name.
+  /// Creates a client for the server at a URL that an option named, with the credential that options and environment
+  /// name.
   /// - Throws: ``CommandFailure`` if the URL, the token or the key is invalid.
-  convenience init(url: String, _ arguments: Arguments) throws {
+  convenience init(url: String, _ arguments: Arguments, option: String) throws {
     guard let database = DatabaseID(project: DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject) else {
       throw CommandFailure.usage("the name of the project is not valid")
     }
-    try self.init(
-      Self.place(database, url, DatabaseChoice.authorities(arguments), try Credential(arguments, server: url)))
+    var place = try Self.place(
+      database, url, DatabaseChoice.authorities(arguments), try Credential(arguments, server: url))
+    place.option = option
+    self.init(place)
   }
 
   /// Creates a client for the server that `--from` names.

@@ -1,6 +1,7 @@
 import Accounts
 import DatabaseService
 import DocumentModel
+import FirebaseExport
 import DocumentStore
 import FixtureTree
 import Glibc
@@ -199,11 +200,13 @@ extension Command {
     var summary = ExportSummary()
     if let sources, case .directory(let path) = configuration.storage {
       if !sources.documents.isEmpty {
-        summary.documents = try DirectoryImport(
-          directory: path, mapBytes: configuration.mapBytes,
-          indexes: try configuration.indexes.first { $0.database == sources.documents.database.database }
-            .map { try IndexFile.read(file: $0.path) }
-        ).run(sources.documents, isQuiet: isQuiet(arguments))
+        summary.documents = try sources.named {
+          try DirectoryImport(
+            directory: path, mapBytes: configuration.mapBytes,
+            indexes: try configuration.indexes.first { $0.database == sources.documents.database.database }
+              .map { try IndexFile.read(file: $0.path) }
+          ).run(sources.documents, isQuiet: isQuiet(arguments))
+        }
       }
     }
     allowManyFiles()
@@ -216,8 +219,10 @@ extension Command {
       }
       var progress = Progress(isQuiet: isQuiet(arguments))
       defer { progress.clear() }
-      summary.documents = try database.load(sources.documents) {
-        progress.show($0, "documents imported", fraction: sources.documents.fraction(after: $0))
+      summary.documents = try sources.named {
+        try database.load(sources.documents) {
+          progress.show($0, "documents imported", fraction: sources.documents.fraction(after: $0))
+        }
       }
     }
     let url = try server.start()
