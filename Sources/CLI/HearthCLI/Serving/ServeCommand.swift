@@ -98,7 +98,7 @@ extension Command {
       project of the data directory.
 
       SIGTERM and SIGINT stop the server: it finishes running requests first, for at most --stop-grace seconds. SIGHUP
-      makes it reload the rules, the certificate with its key, the trusted keys, and the rules of web apps. At a
+      makes it reload the rules, the certificate with its key, the trusted keys, and the list and rules of web apps. At a
       terminal, SIGHUP stops the server if there is nothing to reload. The server also reloads rules when their file
       changes. If rules do not compile at the start, the server exits with code 65. If they do not compile later, it
       keeps the previous rules.
@@ -348,6 +348,10 @@ extension Command {
     try SignInOptions.apply(arguments, to: &configuration)
     configuration.storageRules = arguments.value("storage-rules")
     configuration.hosting = try HostingOptions.sites(arguments)
+    // The options of a project's own file are read again with its folder.
+    if arguments.accepts("config") {
+      configuration.loadHosting = { () throws(HearthError) in try HostingOptions.reloadedSites(arguments) }
+    }
     configuration.webSDK = arguments.value("web-sdk")
     configuration.log = try log(arguments)
     configuration.requestLogInterval = try arguments.integer("log-requests", in: 1...1_000_000_000)
