@@ -24,6 +24,8 @@ struct BackupFolder: BackupPlace {
 
   func size(of name: BackupName) throws -> Int { try FolderIterator.size(of: file(name)) }
 
+  func directory(of name: BackupName) -> String? { file(name) }
+
   func make(_ name: BackupName, of source: DirectoryReader, progress: (String) -> Void) throws -> BackupOutcome {
     // Backups contain secrets.
     guard mkdir(path, 0o700) == 0 || errno == EEXIST else {

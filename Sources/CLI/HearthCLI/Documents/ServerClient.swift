@@ -189,7 +189,8 @@ final class ServerClient {
     }
   }
 
-  private var databaseTarget: String { "/hearth/v1/" + Self.encode(database.name) }
+  /// The path of the administrative API of the database.
+  var databaseTarget: String { "/hearth/v1/" + Self.encode(database.name) }
 
   /// Deletes up to a few thousand documents at and below a path, after the last one of an earlier call. Returns their
   /// number, and the last one if more documents remain.
@@ -314,15 +315,17 @@ final class ServerClient {
     case delete(DocumentKey)
   }
 
-  /// Commits changes atomically. Returns for each whether it changed the document, as far as the response shows it.
+  /// Commits changes atomically, if all documents fulfill the conditions, one for each change or none. Returns for each
+  /// change whether it changed the document, as far as the response shows it.
   /// - Throws: ``CommandFailure`` if the request fails.
-  func commit(_ changes: [Change]) throws -> [Bool] {
+  func commit(_ changes: [Change], if conditions: [Condition] = []) throws -> [Bool] {
     var json = JSONWriter(.compact)
     json.beginObject()
     json.key("writes")
     json.beginArray()
-    for change in changes {
+    for (index, change) in changes.enumerated() {
       json.beginObject()
+      if index < conditions.count { json.append(conditions[index]) }
       switch change {
       case .set(let key, let fields):
         json.key("update")

@@ -39,6 +39,7 @@ extension Command {
         "enterprise-database", "NAME",
         "an enterprise edition database; NAME* is a prefix (default: enterprise* with --emulator)"),
       .value("map-size", "BYTES", "the maximum size of a database, as address space (default: 64G; in memory, 8G)"),
+      .value("history", "TIME", "keep past states of documents for this time, from 5m to 7d (default: 1h)"),
       .repeated("rules", "FILE", "security rules; DATABASE=FILE for the rules of one database (default: none)"),
       .value(
         "compat", "emulator",
@@ -329,6 +330,12 @@ extension Command {
     // Address space is finite: a test suite may use thousands of databases in memory.
     if storage == .inMemory { configuration.mapBytes = 8 << 30 }
     configuration.mapBytes = try arguments.bytes("map-size", in: 1 << 20...1 << 46) ?? configuration.mapBytes
+    if let seconds = try arguments.seconds("history") {
+      guard Retention.historySecondsRange.contains(seconds) else {
+        throw arguments.refusal(of: "history", arguments.value("history") ?? "", "must be a time from 5m to 7d")
+      }
+      configuration.retention = Retention(historySeconds: seconds)
+    }
     configuration.requiresIndexes = arguments.has("require-indexes")
     configuration.indexes = arguments.values("indexes").map(databaseFile)
     configuration.rules = arguments.values("rules").map { text in
@@ -393,6 +400,7 @@ extension Command {
       "host": [configuration.host], "port": [String(configuration.port)],
       "map-size": [String(configuration.mapBytes)], "mail-from": [configuration.accounts.mailSender],
       "stop-grace": [String(configuration.stopGraceSeconds)],
+      "history": ["\(configuration.retention.historySeconds)s"],
     ]
     switch configuration.storage {
     case .inMemory: values["in-memory"] = [""]
