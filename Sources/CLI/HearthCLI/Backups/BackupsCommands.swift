@@ -226,7 +226,7 @@ extension Command {
       let origins = Set(names.compactMap(\.origin)).sorted().joined(separator: ", ")
       throw CommandFailure.failed(
         "\(place.text) has backups of several data directories; choose one with --origin (\(origins)), or a backup with "
-          + "--name. `hearth backups list \(arguments.operands[0])` shows where they come from")
+          + "--name. `hearth backups list \(arguments.operands[0])` lists them with their directories")
     }
     guard let text = arguments.value("before") else { return newest }
     guard let time = Timestamp(rfc3339: text.utf8) else {

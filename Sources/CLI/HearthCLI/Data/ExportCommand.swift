@@ -125,9 +125,13 @@ extension Command {
     }
     let id = try DatabaseChoice.database(arguments, in: arguments.value("data"))
     var parts = try ExportParts.chosen(arguments)
-    if let directory = arguments.value("data"), try hasOtherPartsOnly(directory, id) {
-      // An export of documents alone fails, because the directory has none.
-      if parts != .documents { parts.remove(.documents) }
+    if let directory = arguments.value("data"), parts.contains(.documents) {
+      if parts != .documents, try hasOtherPartsOnly(directory, id) {
+        parts.remove(.documents)
+      } else {
+        // The server below would store keys for a misspelled project.
+        _ = try DirectoryReader(directory).open(id)
+      }
     }
     let export = try FirebaseFolderExport(folder, database: id, replaces: arguments.has("force"))
     let isQuiet = arguments.has("quiet")
@@ -167,9 +171,8 @@ extension Command {
   private static func hasOtherPartsOnly(_ directory: String, _ id: DatabaseID) throws -> Bool {
     let databases = try DirectoryReader(directory).databases
     guard !databases.contains(where: { $0.project == id.project }) else { return false }
-    let owners = try DataDirectory.filesOwners(in: directory)
-    return DataDirectory.accountsProjects(in: directory).contains(id.project) || owners.contains(id.project)
-      || databases.isEmpty && !owners.isEmpty
+    return try DataDirectory.accountsProjects(in: directory).contains(id.project)
+      || DataDirectory.filesOwners(in: directory).contains(id.project)
   }
 }
 
