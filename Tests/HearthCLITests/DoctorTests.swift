@@ -264,7 +264,7 @@ import TestSupport
   }
 
   @Test func checksKeysOfPrograms() throws {
-    let data = directory.file("data")
+    let data = try directory.makeDataDirectory("data")
     let place = ["--data", data, "--project", "demo"]
     func create(_ name: String, _ url: String) throws {
       let run = try HearthBinary.run(

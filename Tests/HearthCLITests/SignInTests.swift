@@ -138,7 +138,7 @@ import TestSupport
     let rules = try directory.write(
       "users.rules",
       "service cloud.firestore { match /databases/{d}/documents/users/{u} { allow get: if request.auth.uid == u; } }")
-    let data = directory.file("data")
+    let data = try directory.makeDataDirectory("data")
     let token = try run(["token", "ann", "--data", data, "--project", "demo"]).output
     let server = try HearthProcess(arguments: ["--data", data, "--project", "demo", "--rules", rules])
     defer { server.process.stop() }

@@ -13,6 +13,8 @@ final class BackupOrigin {
   static let fileName = "backup-id"
   /// The number of hexadecimal digits of an identity.
   static let digits = 8
+  /// The number of waits of a tenth of a second for another backup of the directory.
+  private static let waits = 30
 
   /// The identity, or a random one if it cannot be stored in the directory.
   let id: String
@@ -20,12 +22,17 @@ final class BackupOrigin {
   let isLasting: Bool
   private let descriptor: Int32
 
-  /// Locks a directory for a backup, and reads its identity. The first backup stores one.
+  /// Locks a directory for a backup, waiting up to three seconds for another backup to end, and reads its identity. The first backup stores one.
   /// - Throws: ``CommandFailure`` if another process makes a backup of the directory, or the identity is damaged.
   init(of directory: String) throws {
     descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { throw StorageError.system(operation: "open", path: directory, code: errno) }
-    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+    var isLocked = flock(descriptor, LOCK_EX | LOCK_NB) == 0
+    for _ in 0..<Self.waits where !isLocked {
+      usleep(100_000)
+      isLocked = flock(descriptor, LOCK_EX | LOCK_NB) == 0
+    }
+    guard isLocked else {
       close(descriptor)
       throw CommandFailure(
         ExitCode.busy,

@@ -22,8 +22,8 @@ extension Command {
       can use the same PLACE. The first backup stores the identity in DIR/backup-id. A restored directory gets another
       one, so it never removes backups of the original.
 
-      Only one backup of a data directory is made at a time. While another process makes one, the verb fails with exit
-      code \(ExitCode.busy). The server then skips its backup and tries again later.
+      Only one backup of a data directory is made at a time. While another process makes one, the verb waits for
+      three seconds, and then fails with exit code \(ExitCode.busy). The server then skips its backup and tries again later.
 
       \(BackupChoice.details)
 

@@ -54,7 +54,7 @@ enum ConnectedWork {
     }
 
     /// The shortest pause that is remarked.
-    private static let remarkedPauseMilliseconds = 2000
+    private static let remarkedPauseMilliseconds = 4000
     /// The time between two remarks.
     private static let remarkMilliseconds: Int64 = 30_000
 
