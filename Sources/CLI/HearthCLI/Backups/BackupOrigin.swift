@@ -22,7 +22,8 @@ final class BackupOrigin {
   let isLasting: Bool
   private let descriptor: Int32
 
-  /// Locks a directory for a backup, waiting up to three seconds for another backup to end, and reads its identity. The first backup stores one.
+  /// Locks a directory for a backup, and reads its identity. The first backup stores one. If another backup runs, waits
+  /// up to three seconds for its end.
   /// - Throws: ``CommandFailure`` if another process makes a backup of the directory, or the identity is damaged.
   init(of directory: String) throws {
     descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
