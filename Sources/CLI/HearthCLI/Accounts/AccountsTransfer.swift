@@ -85,7 +85,7 @@ extension Command {
       let transfer: AccountsImport
       if arguments.has("from") {
         guard arguments.operands.isEmpty else { throw CommandFailure.usage("give either FILE or --from, not both") }
-        client = try AccountsClient(arguments)
+        client = try AccountsClient(arguments, createsDirectory: true)
         defer { client.finish() }
         let source = try AccountsSource(arguments, project: client.project)
         let parameters = arguments.has("hash-algo") ? [] : try source.hashParameters()
@@ -100,7 +100,7 @@ extension Command {
         if tenants > 0 { Terminal.error.write("hearth: skipped the accounts of \(CountText.of(tenants, "tenant"))\n") }
       } else {
         let (path, users) = try file(arguments)
-        client = try AccountsClient(arguments)
+        client = try AccountsClient(arguments, createsDirectory: true)
         defer { client.finish() }
         transfer = AccountsImport(client, arguments, name: path)
         try transfer.sendAll(users.map { ExportedAccounts.withPlainPassword($0).user })

@@ -101,7 +101,7 @@ extension Command {
       }
       if !others.isEmpty {
         do {
-          let admin = try AdminServer(arguments)
+          let admin = try AdminServer(arguments, createsDirectory: true)
           defer { admin.finish() }
           try others.send(to: admin, &summary)
         } catch {

@@ -560,6 +560,9 @@ final class ServerClient {
     }
     if let advice = ServerAdvice.text(httpStatus: code, of: http.address, isDefaultToken: credential.isDefault) {
       text += "\n\(advice)"
+      if code == 401, let reason = credential.ignoredKey {
+        text += "\nGOOGLE_APPLICATION_CREDENTIALS was ignored: \(reason)"
+      }
     }
     var failure = CommandFailure.failed(text)
     failure.isTemporary = CommandFailure.isTemporary(httpStatus: code)

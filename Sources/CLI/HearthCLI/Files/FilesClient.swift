@@ -77,11 +77,8 @@ struct FilesClient {
   /// missing directory.
   /// - Throws: ``CommandFailure`` or `StorageError` if that fails.
   init(_ arguments: Arguments, makesDirectory: Bool = false) throws {
-    if !makesDirectory, let path = arguments.value("data"), access(path, F_OK) != 0 {
-      throw CommandFailure.failed("the data directory \(path) does not exist")
-    }
     retries = Retries()
-    admin = try AdminServer(arguments)
+    admin = try AdminServer(arguments, createsDirectory: makesDirectory)
     bucket = try FileLocation.bucket(arguments, project: admin.project)
   }
 

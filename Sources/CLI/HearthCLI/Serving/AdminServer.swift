@@ -22,16 +22,17 @@ struct AdminServer {
   /// Uses a server that this process runs, or that a client is connected to.
   init(_ client: ServerClient, project: String) { (self.client, self.project, own) = (client, project, nil) }
 
-  /// Connects to the server, or opens the data directory, that options and environment name.
+  /// Connects to the server, or opens the data directory, that options and environment name. Verbs that import data
+  /// create a missing directory.
   /// - Throws: ``CommandFailure`` or `StorageError` if that fails.
-  init(_ arguments: Arguments) throws {
+  init(_ arguments: Arguments, createsDirectory: Bool = false) throws {
     guard let path = arguments.value("data") else {
       let project = DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject
       self.init(try ServerClient(arguments), project: project)
       return
     }
     let database = try DatabaseChoice.database(arguments, in: path)
-    if case .server(let client) = try AccountsChoice.find(arguments) {
+    if case .server(let client) = try AccountsChoice.find(arguments, createsDirectory: createsDirectory) {
       self.init(client, project: database.project)
       return
     }

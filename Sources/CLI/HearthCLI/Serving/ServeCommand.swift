@@ -92,7 +92,8 @@ extension Command {
     details: """
       When the server is ready, it prints one line to standard output: `hearth: listening on http://127.0.0.1:8080`.
       With TLS, the URL begins with https. It accepts HTTP/1.1 and HTTP/2 on the same port. On a terminal, it also shows
-      the mode, the project, the data directory, and the callers that rules admit. Mistakes that would surprise you later
+      the mode, the project, the data directory, and the callers that rules admit; otherwise, with the log format plain, one
+      line of JSON on standard error contains these facts, unless --quiet is given. Mistakes that would surprise you later
       are warnings, such as missing or expired rules, or plain HTTP on a public address.
 
       In production mode, the server needs a project. If neither an option nor a file names it, the server uses the only
