@@ -138,8 +138,9 @@ let package = Package(
     library(
       "FirestoreAPI", in: "API",
       [
-        "GatewayCore", "Transport", "DatabaseService", "RulesTesting", "RulesEngine", "Watch", "FileService", "Files",
-        "WireFormat", "DocumentModel", "Basics",
+        "GatewayCore", "Transport", "Accounts", "DatabaseService", "RulesTesting", "RulesEngine", "Watch",
+        "FileService",
+        "Files", "WireFormat", "DocumentModel", "Basics",
       ]),
     library(
       "IdentityAPI", in: "API",

@@ -35,6 +35,42 @@ import TestSupport
     #expect(checked.exit == .code(0), "\(checked.output)")
   }
 
+  @Test(arguments: [
+    ["keys", "list"], ["keys", "revoke", "k"], ["keys", "create", "k", "--output", "-"], ["token", "ann"],
+    ["get", "a/b"],
+    ["set", "a/b", "{}"], ["accounts", "list"], ["accounts", "export"], ["indexes", "list"], ["listeners"],
+    ["files", "ls"], ["export"], ["backups", "create", "/nosuch/x"],
+  ])
+  func aMisspelledDirectoryIsNotCreated(words: [String]) throws {
+    let missing = try HearthBinary.run(words + ["--data", directory.file("typo")])
+    #expect(
+      missing.exit == .code(1)
+        && missing.output.contains("the data directory \(directory.file("typo")) does not exist; correct the path"),
+      "\(missing.output)")
+    #expect(!FileManager.default.fileExists(atPath: directory.file("typo")))
+    try FileManager.default.createDirectory(atPath: directory.file("other"), withIntermediateDirectories: true)
+    let other = try HearthBinary.run(words + ["--data", directory.file("other")])
+    #expect(other.exit == .code(1) && other.output.contains("it has no file FORMAT"), "\(other.output)")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.file("other")).isEmpty)
+  }
+
+  @Test func aDirectoryThatCannotBeCreatedIsExplained() throws {
+    let tree = try directory.write("t.json", #"{"$collections": ["a"], "a": {"1": {}}}"#)
+    let failed = try HearthBinary.run(["import", tree, "--data", directory.file("none/d"), "--project", "p"])
+    #expect(
+      failed.exit == .code(1)
+        && failed.output.contains("cannot be created: No such file or directory; create the directory that contains it"),
+      "\(failed.output)")
+  }
+
+  @Test(.needs(.tool(.script))) func anExportShowsThePartThatIsDone() throws {
+    #expect(try run("import", Fixtures.path("journeys")).exit == .code(0))
+    let path = try #require(HearthBinary.path)
+    let command = "\(path) export --data \(directory.file("d")) --project demo --output \(directory.file("e.json"))"
+    let shown = try Tool.script.run(["-qec", command, "/dev/null"], keepsInputOpen: true)
+    #expect(shown.output.contains("%"), "\(shown.output)")
+  }
+
   @Test func exportsOfAPathIncludeItsAncestors() throws {
     let tree = """
       {"$collections": ["a", "a/*/b", "c"],

@@ -58,6 +58,8 @@ import TestSupport
     #expect(
       other.lines.contains(
         "warning project: the server serves project my-project, but \(data) contains data of shop"), "\(other.output)")
+    let example = try findings(["--data", directory.file("new"), "--project", "my-project"])
+    #expect(example.lines.contains { $0.hasPrefix("warning project: the project is my-project, the example") })
     let missing = try findings(["--data", directory.file("new")])
     #expect(
       missing.exit == .code(1)
@@ -167,6 +169,21 @@ import TestSupport
     #expect(try findings(["--data", directory.file("new")]).lines.contains { $0.contains("the server will create ") })
   }
 
+  @Test func anExpiredCertificateIsReportedBesideAReadableKey() throws {
+    let authority = try TestAuthority()
+    let certificate = try authority.issue(for: "IP:127.0.0.1", isExpired: true)
+    try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: certificate.keyFile)
+    let found = try findings(["--in-memory", "--tls-cert", certificate.file, "--tls-key", certificate.keyFile])
+    let lines = found.lines.filter { $0.hasPrefix("problem certificate: ") }
+    #expect(lines.count == 2 && lines[0].contains("every user") && lines[1].contains("expired"), "\(found.output)")
+  }
+
+  /// The sendmail of Postfix and Exim does not work under the packaged unit.
+  @Test func advisesAMailCommandThatTheUnitPermits() throws {
+    let found = try findings(["--in-memory", "--project", "p"])
+    #expect(found.output.contains("--mail-command 'msmtp -t") && !found.output.contains("sendmail -t"))
+  }
+
   @Test(arguments: [
     (["--host", "0.0.0.0"], "warning reach: passwords and tokens are sent to 0.0.0.0 without TLS"),
     (["--host", "0.0.0.0", "--emulator", "--allow-remote-emulator"], "problem reach: an emulator makes every client"),
@@ -247,7 +264,7 @@ import TestSupport
   }
 
   @Test func checksKeysOfPrograms() throws {
-    let data = directory.file("data")
+    let data = try directory.makeDataDirectory("data")
     let place = ["--data", data, "--project", "demo"]
     func create(_ name: String, _ url: String) throws {
       let run = try HearthBinary.run(

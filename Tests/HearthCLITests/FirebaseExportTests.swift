@@ -20,6 +20,18 @@ import TestSupport
 
   private func bytes(_ path: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: directory.file(path))) }
 
+  @Test func aDirectoryWithoutDocumentsIsExported() throws {
+    let data = directory.file("accounts")
+    try write("users.json", #"{"users": [{"localId": "ann", "email": "ann@example.com"}]}"#)
+    let imported = try hearth("accounts", "import", directory.file("users.json"), "--data", data, "--project", "demo-a")
+    #expect(imported.exit == .code(0), "\(imported.output)")
+    let exported = try hearth("export", "--format", "firebase", directory.file("export"), "--data", data)
+    #expect(exported.exit == .code(0) && exported.output == "exported 1 account\n", "\(exported.output)")
+    let other = try hearth(
+      "export", "--format", "firebase", directory.file("other"), "--data", data, "--project", "typo")
+    #expect(other.exit == .code(1) && other.output.contains("has no database projects/typo/databases/(default)"), "\(other.output)")
+  }
+
   /// Makes `export`: documents of a fixture, accounts and files in the form of firebase-tools.
   private func makeExport() throws {
     _ = try directory.write(

@@ -7,7 +7,10 @@ import TestSupport
   private let directory: TemporaryDirectory
   private var data: String { directory.file("data") }
 
-  init() throws { directory = try TemporaryDirectory() }
+  init() throws {
+    directory = try TemporaryDirectory()
+    try directory.makeDataDirectory("data")
+  }
 
   private func run(_ arguments: String...) throws -> (exit: ProcessExit?, output: String) {
     try HearthBinary.run(arguments + ["--data", data, "--project", "demo"])
@@ -119,7 +122,7 @@ import TestSupport
   }
 
   @Test func tokensOfATrustedIssuerAreAccepted() throws {
-    let cloud = directory.file("cloud")
+    let cloud = try directory.makeDataDirectory("cloud")
     let token = try HearthBinary.run(["token", "ann", "--data", cloud, "--project", "cloud"]).output.dropLast()
     let other = try HearthProcess(arguments: ["--data", cloud, "--project", "cloud"])
     let keys = try TestHTTPClient(port: other.port).send(

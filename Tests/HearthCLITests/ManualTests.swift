@@ -15,8 +15,15 @@ import TestSupport
     let page = try directory.text("hearth-rules-check.1")
     #expect(page.contains(".SH NAME\nhearth\\-rules\\-check \\- compiles security rules"), "\(page)")
     #expect(page.contains("\\fB\\-\\-strict\\fR\n"), "\(page)")
-    let missing = try HearthBinary.run(["help", "--man", directory.file("none")])
-    #expect(missing.exit == .code(1) && missing.output.contains("No such file or directory"), "\(missing.output)")
+    let unnamed = try HearthBinary.run(["help", "--man"])
+    #expect(unnamed.exit == .code(64) && unnamed.output.contains("name it: hearth help --man DIR"), "\(unnamed.output)")
+    #expect(try HearthBinary.run(["help", "--man", directory.file("new")]).exit == .code(0))
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.file("new")).count == names.count)
+    let missing = try HearthBinary.run(["help", "--man", directory.file("none/deeper")])
+    #expect(
+      missing.exit == .code(1)
+        && missing.output.contains("the directory \(directory.file("none/deeper")) cannot be created: No such file"),
+      "\(missing.output)")
   }
 
   @Test(.needs(.tool(.man)), arguments: HelpManual.pages.map(\.name))

@@ -24,7 +24,7 @@ import TestSupport
   }
 
   @Test func keysAreFetchedAndOutliveTheirSource() throws {
-    let cloud = directory.file("cloud")
+    let cloud = try directory.makeDataDirectory("cloud")
     let printed = try HearthBinary.run(["token", "ann", "--data", cloud, "--project", "cloud"]).output
     let token = printed.trimmingCharacters(in: .whitespacesAndNewlines)
     let source = try HearthProcess(arguments: ["--data", cloud, "--project", "cloud"])

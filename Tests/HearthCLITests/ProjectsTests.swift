@@ -243,11 +243,13 @@ import TestSupport
     let place = directory.file("places")
     _ = try run(["backups", "create", place, "--data", directory.file("data"), "--quiet"])
     let first = try #require(try FileManager.default.contentsOfDirectory(atPath: place).first)
-    try FileManager.default.moveItem(atPath: "\(place)/\(first)", toPath: "\(place)/2026-01-01T000000Z")
+    // The identity of the data directory at the end remains.
+    let renamed = "2026-01-01T000000Z\(first.dropFirst(18))"
+    try FileManager.default.moveItem(atPath: "\(place)/\(first)", toPath: "\(place)/\(renamed)")
     _ = try run(["backups", "create", place, "--data", directory.file("data"), "--quiet"])
     // Unchanged content is linked, for each project.
     let second = try #require(
-      try FileManager.default.contentsOfDirectory(atPath: place).first { $0 != "2026-01-01T000000Z" })
+      try FileManager.default.contentsOfDirectory(atPath: place).first { $0 != renamed })
     var linked = 0
     let files = FileManager.default.enumerator(atPath: "\(place)/\(second)/project-files")
     while let name = files?.nextObject() as? String {

@@ -27,7 +27,7 @@ struct ProxyTests {
         rules_version = '2';
         service cloud.firestore { match /databases/{d}/documents { match /{c}/{id} { allow read; } } }
         """)
-      let options = ["--data", directory.file("data"), "--project", "shop"]
+      let options = ["--data", try directory.makeDataDirectory("data"), "--project", "shop"]
       let created = try HearthBinary.run(
         ["keys", "create", "backend", "--url", url, "--output", directory.file("key.json")] + options)
       #expect(created.exit == .code(0), "\(created.output)")

@@ -44,6 +44,18 @@ import TestSupport
     }
   }
 
+  @Test func aFailedImportSaysHowMuchIsStored() throws {
+    let server = try HearthProcess.inMemory()
+    defer { server.process.stop() }
+    let lines = (0..<1500).map { #"{"path": "items/i\#($0)", "fields": {"n": \#($0)}}"# }
+    let file = try directory.write("items.ndjson", lines.joined(separator: "\n"))
+    // The last response of the server is final.
+    let proxy = try CuttingProxy(to: server.port, [.cut(up: 30_000), .answer(403)])
+    let words = ["import", file, "--server", "http://127.0.0.1:\(proxy.port)", "--project", "demo"]
+    let failed = try HearthBinary.run(words + ["--connections", "1"])
+    #expect(failed.exit == .code(1) && failed.output.contains(" of this import "), "\(failed.output)")
+  }
+
   @Test func anImportSurvivesTemporaryFailures() throws {
     let server = try HearthProcess.inMemory()
     defer { server.process.stop() }

@@ -26,7 +26,7 @@ import TestSupport
 
   /// A server in production mode, and a key for another address of it.
   private func serve() throws -> Session {
-    let (data, key) = (directory.file("data"), directory.file("backend.json"))
+    let (data, key) = (try directory.makeDataDirectory("data"), directory.file("backend.json"))
     let made = try run([
       "keys", "create", "backend", "--data", data, "--project", "shop", "--output", key, "--url",
       "https://db.example.com",
@@ -66,6 +66,18 @@ import TestSupport
     let other = try run(
       get + ["--server", "http://localhost:\(session.server.port)", "--project", "shop"], with: variable)
     #expect(other.output.contains("401"), "\(other.output)")
+    #expect(other.output.contains("GOOGLE_APPLICATION_CREDENTIALS was ignored: \(key) is a key of"), "\(other.output)")
+    // The key also names the project.
+    let named = try run(["accounts", "list", "--server", session.url], with: variable)
+    #expect(named.exit == .code(0), "\(named.output)")
+    let project = try run(get + ["--server", session.url], with: variable)
+    #expect(project.output.contains("users/ann does not exist"), "\(project.output)")
+    let unreadable = try run(
+      get + ["--server", session.url, "--project", "shop"], with: ["GOOGLE_APPLICATION_CREDENTIALS=/nosuch.json"])
+    #expect(
+      unreadable.output.contains("GOOGLE_APPLICATION_CREDENTIALS was ignored")
+        && unreadable.output.contains("/nosuch.json"),
+      "\(unreadable.output)")
     // An emulator at the address of the key does not know it. The default token still works there.
     session.server.process.stop()
     let emulator = try HearthProcess.inMemory()
@@ -126,7 +138,7 @@ import TestSupport
     let rules = try directory.write(
       "users.rules",
       "service cloud.firestore { match /databases/{d}/documents/users/{u} { allow get: if request.auth.uid == u; } }")
-    let data = directory.file("data")
+    let data = try directory.makeDataDirectory("data")
     let token = try run(["token", "ann", "--data", data, "--project", "demo"]).output
     let server = try HearthProcess(arguments: ["--data", data, "--project", "demo", "--rules", rules])
     defer { server.process.stop() }

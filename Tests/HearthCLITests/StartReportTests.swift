@@ -105,6 +105,26 @@ import TestSupport
     for line in lines { _ = try JSONSerialization.jsonObject(with: Data(line.utf8)) }
   }
 
+  @Test(.needs(.hearth)) func programsGetALineOfJSONInThePlainFormat() throws {
+    let directory = try TemporaryDirectory()
+    let data = directory.file("data")
+    for quiet in [[], ["--quiet"]] as [[String]] {
+      let server = try HearthProcess(arguments: ["--data", data, "--project", "shop"] + quiet)
+      defer { server.process.stop() }
+      let lines = server.process.output.split(separator: "\n").filter { $0.hasPrefix("{") }
+      guard quiet.isEmpty else {
+        #expect(lines.isEmpty, "\(server.process.output)")
+        continue
+      }
+      let line = try #require(lines.first, "\(server.process.output)")
+      let facts = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+      #expect(facts["event"] as? String == "server.listening" && facts["mode"] as? String == "production")
+      #expect(facts["data"] as? String == data && facts["project"] as? String == "shop")
+      #expect(facts["rules"] as? String == "" && facts["url"] as? String == "http://127.0.0.1:\(server.port)")
+      #expect(server.process.output.contains("\nhearth: listening on http://127.0.0.1:\(server.port)\n"))
+    }
+  }
+
   @Test(.needs(.hearth), .needs(.tool(.script))) func peopleGetLinesInColor() throws {
     let directory = try TemporaryDirectory()
     let path = try #require(HearthBinary.path)

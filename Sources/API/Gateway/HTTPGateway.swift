@@ -51,7 +51,7 @@ package struct HTTPGateway: Sendable {
     let hosting = sites.map { HostedAppsAPI($0, authenticator) }
     let root = RootHandler(
       operations, authenticator, app: hosting.map(Self.appPage), console: decisionLog == nil ? nil : ConsolePages.path)
-    var endpoints = Self.documents(service, authenticator, channels, files)
+    var endpoints = Self.documents(service, authenticator, channels, files, accounts)
     endpoints += KeysHandler(accounts, authenticator, addresses: addresses, project: project).endpoints
     endpoints += IdentityHandler(identity, authenticator).endpoints
     endpoints += SignInPages(identity, authenticator, usesTLS: usesTLS).endpoints
@@ -97,12 +97,13 @@ package struct HTTPGateway: Sendable {
   }
 
   private static func documents(
-    _ service: FirestoreService, _ authenticator: Authenticator, _ channels: WebChannelHandler, _ files: StorageService?
+    _ service: FirestoreService, _ authenticator: Authenticator, _ channels: WebChannelHandler,
+    _ files: StorageService?, _ accounts: AccountStore
   ) -> [any Endpoint] {
     let rest = RESTHandler(service, authenticator)
     return ChangeFeedHandler(rest).endpoints + rest.endpoints + GRPCHandler(service, authenticator).endpoints
       + channels.endpoints + AdminHandler(service, authenticator).endpoints
-      + EmulatorHandler(service, authenticator, files: files).endpoints
+      + EmulatorHandler(service, authenticator, files: files, accounts: accounts).endpoints
   }
 
   /// The routes of files. Those of signed URLs are the last, because they have every path.

@@ -228,6 +228,9 @@ public struct HearthConfiguration: Sendable {
   public var storageRules: String?
   /// The web apps that the server hosts.
   public var hosting: [HostedSite] = []
+  /// Returns the web apps after a change of the configuration, or `nil` if ``hosting`` cannot change. Called with each
+  /// ``Server/reload()``, on any thread. If it throws, the server continues to serve the apps that it serves.
+  public var loadHosting: (@Sendable () throws(HearthError) -> [HostedSite])?
   /// A folder with the files of the Firebase web SDK, in a folder for each version. If `nil`, requests for them are
   /// redirected to Google.
   public var webSDK: String?

@@ -51,6 +51,9 @@ extension StorageError: CustomStringConvertible {
     case .exposed(let path):
       "\(path) holds secrets, but users other than its owner may read it; run `chmod go= \(path)` and replace "
         + "the keys in it, which may be known"
+    case .system("mkdir", let path, let code):
+      "the directory \(path) cannot be created: \(String(cString: strerror(code)))"
+        + (code == ENOENT ? "; create the directory that contains it first, or correct the path" : "")
     case .system(let operation, let path, let code):
       "\(operation) failed for \(path): \(String(cString: strerror(code)))"
     case .rolledBack:

@@ -2,6 +2,7 @@ import DocumentModel
 import Files
 import Foundation
 import HearthServer
+import KeyValue
 import LMDBEngine
 import Testing
 import TestSupport
@@ -85,6 +86,38 @@ import TestSupport
     let interrupted = bucket.puts.count
     try make(afterHours: 2)
     #expect(bucket.puts[interrupted...].filter { $0.hasPrefix("content/") }.count == 3)
+  }
+
+  @Test func aBackupDoesNotReplaceAnotherOfTheSameName() throws {
+    try make()
+    let stored = bucket.objects.mapValues(\.content)
+    try addFile("a", bytes: 3000)
+    #expect(throws: CommandFailure.self) { try make() }
+    #expect(bucket.objects.mapValues(\.content) == stored)
+    // Another process reserved the name, or stored the manifest at the last moment.
+    let name = BackupName(Timestamp(uncheckedMicroseconds: Self.firstTime.microseconds + 3_600_000_000)).text
+    try bucket.put("running/\(name)", [1])
+    #expect(throws: CommandFailure.self) { try make(afterHours: 1) }
+    #expect(bucket.objects["running/\(name)"] != nil)
+    bucket.objects["running/\(name)"] = nil
+    bucket.beforePut = { [bucket] object in
+      if object.hasSuffix("/list.0") { bucket.objects["manifests/\(name).json"] = ([2], bucket.now) }
+    }
+    #expect(throws: CommandFailure.self) { try make(afterHours: 1) }
+    #expect(bucket.objects["manifests/\(name).json"]?.content == [2])
+  }
+
+  @Test func aDatabaseOfABackupIsCopiedAndVerified() throws {
+    try make()
+    let name = try #require(try place.names().first)
+    let id = try #require(try place.databases(of: name).first)
+    #expect(try place.databases(of: name).map(\.name) == DirectoryReader(directory.file("d")).databases.map(\.name))
+    try place.copyDatabase(id, of: name, to: directory.file("copy.mdb")) { _ in }
+    #expect(try LMDBStore.open(LMDBOptions(path: directory.file("copy.mdb"), readOnly: true)).statistics().entries > 0)
+    for piece in bucket.objects.keys where piece.hasPrefix("data/") && !piece.contains("/list.") {
+      bucket.objects[piece]?.content[0] ^= 1
+    }
+    #expect(throws: (any Error).self) { try place.copyDatabase(id, of: name, to: directory.file("x.mdb")) { _ in } }
   }
 
   @Test func aFailedBackupDoesNotExist() throws {
@@ -194,7 +227,8 @@ import TestSupport
 
   @Test func manifestsAreReadAsTheyWereWritten() throws {
     let list = BackedUpFile(path: "list", size: 1 << 40, digest: String(repeating: "a", count: 64), pieceCount: 7)
-    let manifest = BackupManifest(time: Self.firstTime, size: 1 << 41, addedBytes: 12, list: list)
+    let manifest = BackupManifest(
+      time: Self.firstTime, size: 1 << 41, addedBytes: 12, list: list, origin: "4f1c2a9b", source: "a:/b")
     #expect(try BackupManifest(manifest.json, of: "b") == manifest)
     let newer = String(decoding: manifest.json, as: UTF8.self)
       .replacingOccurrences(of: #""format": "1""#, with: #""format": "2""#)
@@ -204,7 +238,9 @@ import TestSupport
 
   @Test(arguments: [
     ("2026-11-22T031500Z", true), ("2026-11-22T0315Z", false), ("2026-11-22T03:15:00Z", false),
-    ("2026-13-22T031500Z", false), ("2026-11-22T031500Z.removed", false), ("2026-11-22T03150éZ", false), ("", false),
+    ("2026-11-22T031500Z-4f1c2a9b", true), ("2026-11-22T031500Z-4F1C2A9B", false), ("2026-11-22T031500Z-", false),
+    ("2026-11-22T031500Z-4f1c2a9", false), ("2026-13-22T031500Z", false), ("2026-11-22T031500Z.removed", false),
+    ("2026-11-22T03150éZ", false), ("", false),
   ])
   func namesAreTimes(text: String, isValid: Bool) {
     #expect(BackupName(text)?.text == (isValid ? text : nil))

@@ -2,6 +2,8 @@ import Foundation
 import Testing
 import TestSupport
 
+@testable import HearthCLI
+
 /// `hearth backups`, `hearth compact` and `hearth serve --backup-to`, run as commands.
 @Suite(.needs(.hearth)) struct BackupsVerbsTests {
   private let directory: TemporaryDirectory
@@ -25,10 +27,10 @@ import TestSupport
       ?? []
   }
 
-  /// Gives the backups of a folder earlier names, because names have whole seconds.
+  /// Gives the backups of a folder earlier names, because names have whole seconds. The identity at the end remains.
   private func rename(_ name: String, to other: String) throws {
     try FileManager.default.moveItem(
-      atPath: directory.file("places/\(name)"), toPath: directory.file("places/\(other)"))
+      atPath: directory.file("places/\(name)"), toPath: directory.file("places/\(other)\(name.dropFirst(18))"))
   }
 
   @Test func aFolderKeepsTheNewestBackups() throws {
@@ -40,7 +42,8 @@ import TestSupport
     }
     let text = try run("backups", "create", place, "--data", directory.file("d"), "--keep", "2")
     #expect(text.contains("removed 2 older backups"))
-    #expect(try names(in: place).first == "2026-01-03T000000Z")
+    let oldest = try #require(try names(in: place).first)
+    #expect(oldest.hasPrefix("2026-01-03T000000Z-"))
     #expect(try names(in: place).count == 2)
     #expect(
       try run("backups", "create", place, "--data", directory.file("d"), "--unless-newer-than", "1h").contains(
@@ -48,10 +51,110 @@ import TestSupport
     _ = try run("backups", "restore", place, directory.file("r"), "--before", "2026-02-01T00:00:00Z", "--quiet")
     let export = try run("export", "--data", directory.file("r"), "--project", "demo")
     #expect(try export == run("export", "--data", directory.file("d"), "--project", "demo"))
-    _ = try run("backups", "delete", place, "2026-01-03T000000Z")
+    _ = try run("backups", "delete", place, oldest)
     #expect(try names(in: place).count == 1)
     let refused = try HearthBinary.run(["backups", "restore", place, directory.file("x"), "--name", "nosuch"])
     #expect(refused.exit == .code(1) && refused.output.contains("has no backup nosuch"))
+  }
+
+  @Test func severalDirectoriesShareAPlace() throws {
+    try load()
+    let place = directory.file("places")
+    _ = try run("backup", directory.file("e"), "--data", directory.file("d"), "--quiet")
+    for data in ["d", "e", "d", "e"] {
+      _ = try run("backups", "create", place, "--data", directory.file(data), "--keep", "1", "--quiet")
+    }
+    let all = try names(in: place)
+    let origins = try ["d", "e"].map { try directory.text("\($0)/backup-id").prefix(8) }
+    #expect(all.count == 2 && Set(all.map { $0.suffix(8) }) == Set(origins), "\(all)")
+    let list = try run("backups", "list", place)
+    #expect(list.contains(":\(directory.file("d"))\n") && list.contains(":\(directory.file("e"))\n"), "\(list)")
+    // A new backup of one directory says nothing about the other.
+    try FileManager.default.removeItem(atPath: "\(place)/\(try #require(all.first { $0.hasSuffix(origins[0]) }))")
+    let made = try run(
+      "backups", "create", place, "--data", directory.file("d"), "--unless-newer-than", "1h")
+    #expect(made.contains("stored the backup"), "\(made)")
+    let ambiguous = try HearthBinary.run(["backups", "restore", place, directory.file("r")])
+    #expect(ambiguous.exit == .code(1) && ambiguous.output.contains("--origin"), "\(ambiguous.output)")
+    _ = try run("backups", "restore", place, directory.file("r"), "--origin", String(origins[1]), "--quiet")
+    // A restored directory is another one.
+    #expect(!FileManager.default.fileExists(atPath: directory.file("r/backup-id")))
+  }
+
+  @Test func oneBackupOfADirectoryIsMadeAtATime() throws {
+    try load()
+    let (data, place) = (directory.file("d"), directory.file("places"))
+    var lock: BackupOrigin? = try BackupOrigin(of: data)
+    let busy = try HearthBinary.run(["backups", "create", place, "--data", data])
+    #expect(
+      busy.exit == .code(75) && busy.output.contains("another process is making a backup of \(data)"), "\(busy.output)")
+    let server = try HearthProcess(
+      arguments: ["--emulator", "--data", data, "--project", "demo", "--backup-to", place])
+    defer { server.process.stop() }
+    #expect(
+      OtherProcess.eventually {
+        server.process.output.contains("the backup to \(place) was skipped: another process is making a backup")
+      })
+    withExtendedLifetime(lock) {}
+    lock = nil
+    _ = try run("backups", "create", place, "--data", data)
+    #expect(try names(in: place).count == 1)
+  }
+
+  @Test func manyBackupsAtOnceAreRefusedOrComplete() throws {
+    try load()
+    let (data, place) = (directory.file("d"), directory.file("places"))
+    _ = try run("backup", directory.file("e"), "--data", data, "--quiet")
+    let processes = try (0..<6).map { number in
+      try HearthBinary.start([
+        "backups", "create", place, "--data", number.isMultiple(of: 2) ? data : directory.file("e"),
+      ])
+    }
+    let exits = processes.map { $0.waitForExit(timeoutSeconds: 60) }
+    #expect(exits.allSatisfy { $0 == .code(0) || $0 == .code(75) }, "\(processes.map(\.output))")
+    let stored = try names(in: place)
+    #expect(stored.count == exits.count { $0 == .code(0) } && stored.count >= 2)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: place).count == stored.count)
+    for name in stored {
+      _ = try run("backups", "restore", place, directory.file("r-\(name)"), "--name", name, "--quiet")
+    }
+  }
+
+  @Test func aDatabaseIsRestoredIntoAnExistingDirectory() throws {
+    try load()
+    let (data, place) = (directory.file("d"), directory.file("places"))
+    let local = ["--data", data, "--project", "demo"]
+    let before = try run("export", "--data", data, "--project", "demo")
+    _ = try run("backups", "create", place, "--data", data, "--quiet")
+    #expect(try HearthBinary.run(["set", "users/later", #"{"n": 1}"#] + local).exit == .code(0))
+    #expect(try HearthBinary.run(["accounts", "create", "--email", "ann@example.com"] + local).exit == .code(0))
+    let words = ["backups", "restore", place, data, "--database", "(default)"]
+    let server = try HearthProcess(arguments: ["--emulator"] + local)
+    let locked = try HearthBinary.run(words)
+    #expect(locked.exit == .code(1) && locked.output.contains("is in use by"), "\(locked.output)")
+    server.process.stop()
+    let unknown = try HearthBinary.run(["backups", "restore", place, data, "--database", "none"])
+    #expect(unknown.exit == .code(1) && unknown.output.contains("databases/(default)"), "\(unknown.output)")
+    let missing = try HearthBinary.run(["backups", "restore", place, directory.file("no"), "--database", "(default)"])
+    #expect(missing.exit == .code(1) && missing.output.contains("does not exist"), "\(missing.output)")
+    #expect(!FileManager.default.fileExists(atPath: directory.file("no")))
+    let restored = try HearthBinary.run(words)
+    #expect(restored.exit == .code(0) && restored.output.contains("accounts and files did not change"))
+    #expect(try run("export", "--data", data, "--project", "demo") == before)
+    #expect(try run("accounts", "list", "--data", data, "--project", "demo").contains("ann@example.com"))
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: "\(data)/databases/demo/(default)").allSatisfy {
+        $0.hasPrefix("data.mdb") && !$0.contains("former") && !$0.contains("restoring")
+      })
+    _ = try run("check", data)
+    // A damaged backup leaves the present database.
+    #expect(try HearthBinary.run(["set", "users/later", #"{"n": 1}"#] + local).exit == .code(0))
+    let file = try "\(place)/\(#require(try names(in: place).first))/databases/demo/(default)/data.mdb"
+    let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file))
+    try handle.truncate(atOffset: 8192)
+    let damaged = try HearthBinary.run(words)
+    #expect(damaged.exit == .code(65) && damaged.output.contains("is damaged"), "\(damaged.output)")
+    #expect(try run("get", "users/later", "--data", data, "--project", "demo").contains("\"n\": 1"))
   }
 
   @Test func aBucketOfAHearthServerTakesBackups() throws {
@@ -63,7 +166,10 @@ import TestSupport
       "backups", "create", "gs://backups/shop", "--endpoint", url, "--data", directory.file("d"),
     ])
     #expect(
-      missing.exit == .code(1) && missing.output.contains("the bucket backups does not exist"), "\(missing.output)")
+      missing.exit == .code(1) && missing.output.contains("the bucket backups does not exist; create it first"),
+      "\(missing.output)")
+    let nowhere = try HearthBinary.run(["backups", "list", "gs://backups", "--endpoint", "http://127.0.0.1:1"])
+    #expect(nowhere.exit == .code(1) && nowhere.output.contains("name another with --endpoint"), "\(nowhere.output)")
     let created = try TestHTTPClient(port: server.port).send(
       "POST", "/storage/v1/b?project=store", headers: [("Authorization", "Bearer owner")],
       body: Array(#"{"name": "backups"}"#.utf8))
@@ -73,6 +179,23 @@ import TestSupport
     _ = try run("backups", "restore", "gs://backups/shop", directory.file("r"), "--endpoint", url)
     let export = try run("export", "--data", directory.file("r"), "--project", "demo")
     #expect(try export == run("export", "--data", directory.file("d"), "--project", "demo"))
+    _ = try run(
+      "backups", "restore", "gs://backups/shop", directory.file("r"), "--database", "(default)", "--endpoint", url)
+    // The server refuses to store an object that exists.
+    let bucket = try CloudStorageBucket(
+      "backups", prefix: "", ServerClient(url: url, token: "owner", Arguments([], for: .listeners)))
+    #expect(try bucket.putNew("new", [1, 2]))
+    #expect(try bucket.putNew("new", [1, 2]), "a repeated request stored it")
+    #expect(try !bucket.putNew("new", [3]))
+    #expect(try bucket.get("new") == [1, 2])
+  }
+
+  @Test func optionsOfBucketsAreRefusedForFolders() throws {
+    for option in [["--key", "k"], ["--token", "t"], ["--cacert", "c"], ["--region", "r"]] {
+      let refused = try HearthBinary.run(["backups", "list", directory.file("places")] + option)
+      #expect(
+        refused.exit == .code(64) && refused.output.contains("'\(option[0])' needs a bucket"), "\(refused.output)")
+    }
   }
 
   @Test func aServerMakesBackupsAndReportsFailures() throws {
@@ -102,6 +225,7 @@ import TestSupport
     (["--backup-to", "x", "--data", "d", "--backup-every", "1s"], "at least 1m"),
     (["--backup-to", "ftp://x", "--data", "d"], "is not a place for backups"),
     (["--backup-to", "x", "--data", "d", "--backup-region", "r"], "needs a bucket"),
+    (["--backup-to", "x", "--data", "d", "--backup-key", "k"], "'--backup-key' needs a bucket"),
   ])
   func aScheduleWithMistakesDoesNotStart(options: [String], reason: String) throws {
     let refused = try HearthBinary.run(["serve", "--emulator", "--port", "0"] + options)

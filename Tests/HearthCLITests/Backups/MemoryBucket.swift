@@ -18,6 +18,12 @@ final class MemoryBucket: BucketStore {
     objects[name] = (content, now)
   }
 
+  func putNew(_ name: String, _ content: [UInt8]) throws -> Bool {
+    guard objects[name] == nil else { return false }
+    try put(name, content)
+    return true
+  }
+
   func get(_ name: String) throws -> [UInt8]? { objects[name]?.content }
 
   func list(_ prefix: String, _ take: ([BucketObject]) throws -> Void) throws {

@@ -22,14 +22,15 @@ enum AccountsChoice {
     ] + DatabaseChoice.credentialOptions + [DatabaseChoice.authoritiesOption]
 
   /// Opens a data directory, or connects to the server that uses it. Access to the directory
-  /// makes the user an administrator of that server.
+  /// makes the user an administrator of that server. Verbs that import data create a missing directory.
   /// - Throws: ``CommandFailure`` or `StorageError` if that fails.
-  static func find(_ arguments: Arguments) throws -> AccountsChoice {
+  static func find(_ arguments: Arguments, createsDirectory: Bool = false) throws -> AccountsChoice {
     try arguments.exclude("data", "server")
     if arguments.has("server") || arguments.has("key") && !arguments.has("data") {
       return .server(try ServerClient(arguments))
     }
     let path = arguments.value("data") ?? "./hearth-data"
+    if !createsDirectory { try DirectoryReader.require(path) }
     let id = try DatabaseChoice.database(arguments, in: path)
     let directory: DataDirectory
     do throws(StorageError) { directory = try DataDirectory(path) } catch {

@@ -13,9 +13,12 @@ struct AccountsClient {
   /// The project of the accounts.
   var project: String { admin.project }
 
-  /// Connects to the server, or opens the data directory, that options and environment name.
+  /// Connects to the server, or opens the data directory, that options and environment name. `createsDirectory` creates
+  /// a missing directory.
   /// - Throws: ``CommandFailure`` or `StorageError` if that fails.
-  init(_ arguments: Arguments) throws { self.init(try AdminServer(arguments)) }
+  init(_ arguments: Arguments, createsDirectory: Bool = false) throws {
+    self.init(try AdminServer(arguments, createsDirectory: createsDirectory))
+  }
 
   /// Creates a client of a server.
   init(_ admin: AdminServer) {

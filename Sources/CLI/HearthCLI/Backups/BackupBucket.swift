@@ -4,6 +4,7 @@ import Digests
 import DocumentModel
 import FixtureTree
 import Glibc
+import HearthServer
 import KeyValue
 
 /// The backups in a bucket:
@@ -12,7 +13,7 @@ import KeyValue
 ///     data/{name}/list.{piece}     the list of the files, compressed
 ///     data/{name}/{line}.{piece}   the databases, the accounts and the metadata of files, compressed
 ///     content/{sha256}.{piece}     the content of files, which backups share
-///     running/{name}               exists while a backup is made
+///     running/{name}               exists while a backup is made, and reserves the name
 ///
 /// A backup uploads only content that the bucket lacks. Memory: two pieces and the list.
 struct BackupBucket: BackupPlace {
@@ -44,7 +45,20 @@ struct BackupBucket: BackupPlace {
     return names.sorted()
   }
 
-  func size(of name: BackupName) throws -> Int { try manifest(name).size }
+  func facts(of name: BackupName) throws -> BackupFacts {
+    let manifest = try manifest(name)
+    return BackupFacts(size: manifest.size, source: manifest.source)
+  }
+
+  func databases(of name: BackupName) throws -> [DatabaseID] {
+    try files(of: name).compactMap { file in
+      let parts = file.path.split(separator: "/").map(String.init)
+      guard parts.count == 4, parts[0] == "databases", parts[3] == "data.mdb" else { return nil }
+      return DatabaseID(project: parts[1], database: parts[2])
+    }
+  }
+
+  func directory(of name: BackupName) -> String? { nil }
 
   private func manifest(_ name: BackupName) throws -> BackupManifest {
     let object = Self.manifest(name)
@@ -81,9 +95,13 @@ struct BackupBucket: BackupPlace {
   func make(_ name: BackupName, of source: DirectoryReader, progress: (String) -> Void) throws -> BackupOutcome {
     // A store may create a missing bucket for an object. A misspelled name must fail instead.
     _ = try names()
-    // This comes before the list of contents: a process that removes backups meanwhile then keeps all contents.
-    try store.put(Self.running(name), [])
+    // This comes before the list of contents: a process that removes backups meanwhile then keeps all contents. Its
+    // content is unique, so that this process recognizes its own object.
+    let mark = Array("\(getpid()) \(UInt64.random(in: .min ... .max))\n".utf8)
+    let isTaken = CommandFailure.failed("\(text) has a backup of this second; run the command again")
+    guard try store.putNew(Self.running(name), mark) else { throw isTaken }
     defer { try? store.remove(Self.running(name)) }
+    guard try store.get(Self.manifest(name)) == nil else { throw isTaken }
     let stored = try storedContent()
     // In the data directory, the copy contains links to the content of files instead of copies.
     let temporary = DatabaseChoice.environment("TMPDIR") ?? "/var/tmp"
@@ -119,8 +137,10 @@ struct BackupBucket: BackupPlace {
     try checkContent(of: files, name)
     let text = files.map { $0.line + "\n" }.joined()
     let (list, _) = try send("list", as: Self.list(name)) { take in try take(Array(text.utf8)) }
-    let manifest = BackupManifest(time: name.time, size: total, addedBytes: added, list: list)
-    try store.put(Self.manifest(name), manifest.json)
+    let manifest = BackupManifest(
+      time: name.time, size: total, addedBytes: added, list: list, origin: name.origin,
+      source: BackupOrigin.text(of: source.path))
+    guard try store.putNew(Self.manifest(name), manifest.json) else { throw isTaken }
     return BackupOutcome(size: total, addedBytes: added, contents: contents)
   }
 
@@ -162,16 +182,9 @@ struct BackupBucket: BackupPlace {
       var done = 0
       for (line, file) in files.enumerated() {
         try Self.makeFolders(of: file.path, in: output.path)
-        let descriptor = open("\(output.path)/\(file.path)", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw StorageError.system(operation: "open", path: file.path, code: errno) }
-        defer { close(descriptor) }
-        try fetch(file, Self.object(file.path, name, line: line)) { part in
-          try Terminal(descriptor: descriptor).writeAll(part)
-          done += part.count
+        try fetch(file, Self.object(file.path, name, line: line), to: "\(output.path)/\(file.path)") { count in
+          done += count
           progress("\(ByteCount.text(done)) of \(ByteCount.text(total)) restored")
-        }
-        guard fsync(descriptor) == 0 else {
-          throw StorageError.system(operation: "fsync", path: file.path, code: errno)
         }
       }
       // Writes the entries of the folders.
@@ -184,6 +197,32 @@ struct BackupBucket: BackupPlace {
       FolderEntries.removeAll(output.path)
       throw error
     }
+  }
+
+  func copyDatabase(
+    _ id: DatabaseID, of name: BackupName, to path: String, progress: (String) -> Void
+  ) throws {
+    let wanted = String(DataDirectory.file(of: id, in: "").dropFirst())
+    for (line, file) in try files(of: name).enumerated() where file.path == wanted {
+      var done = 0
+      return try fetch(file, Self.object(file.path, name, line: line), to: path) { count in
+        done += count
+        progress("\(ByteCount.text(done)) of \(ByteCount.text(file.size)) restored")
+      }
+    }
+    throw CommandFailure.failed("the backup \(name.text) has no database \(id)")
+  }
+
+  /// Copies a stored file to a new file. `take` receives the number of bytes of each part.
+  private func fetch(_ file: BackedUpFile, _ object: String, to path: String, _ take: (Int) -> Void) throws {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw StorageError.system(operation: "open", path: path, code: errno) }
+    defer { close(descriptor) }
+    try fetch(file, object) { part in
+      try Terminal(descriptor: descriptor).writeAll(part)
+      take(part.count)
+    }
+    guard fsync(descriptor) == 0 else { throw StorageError.system(operation: "fsync", path: path, code: errno) }
   }
 
   private static func makeFolders(of path: String, in root: String) throws(StorageError) {

@@ -4,6 +4,7 @@ import FixtureTree
 import Glibc
 import HearthServer
 import KeyValue
+import LMDBEngine
 
 /// A folder of backups. Each is a complete data directory; content of files that did not change is stored once, by hard
 /// links.
@@ -22,7 +23,16 @@ struct BackupFolder: BackupPlace {
       .filter { access("\(file($0))/\(Self.listName)", F_OK) == 0 }.sorted()
   }
 
-  func size(of name: BackupName) throws -> Int { try FolderIterator.size(of: file(name)) }
+  func facts(of name: BackupName) throws -> BackupFacts {
+    let source = try ConfigurationFile.bytes(of: "\(file(name))/\(Self.sourceName)").map {
+      String(decoding: $0.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+    }
+    return BackupFacts(size: try FolderIterator.size(of: file(name)), source: source)
+  }
+
+  func databases(of name: BackupName) throws -> [DatabaseID] { try DirectoryReader(file(name)).databases }
+
+  func directory(of name: BackupName) -> String? { file(name) }
 
   func make(_ name: BackupName, of source: DirectoryReader, progress: (String) -> Void) throws -> BackupOutcome {
     // Backups contain secrets.
@@ -32,16 +42,26 @@ struct BackupFolder: BackupPlace {
     guard access(file(name), F_OK) != 0 else {
       throw CommandFailure.failed("\(path) has a backup of this second; run the command again")
     }
-    for removed in ContentDirectory.names(in: path) where Self.isRemoved(removed) { try remove(folder: removed) }
+    try alone {
+      for removed in ContentDirectory.names(in: path) where Self.isRemoved(removed) { try remove(folder: removed) }
+    }
     // A damaged backup only prevents links.
-    let newest = try names().last.flatMap { try? DirectoryReader(file($0)) }
+    let newest = try names().last { $0.origin == name.origin }.flatMap { try? DirectoryReader(file($0)) }
     let earlier = newest.flatMap { Self.hasReadableFiles($0) ? $0 : nil }
     // The name does not contain the time, so that a later run removes what a killed one left.
-    let output = UnfinishedOutput(of: "\(path)/unfinished")
+    let output = try alone {
+      let output = UnfinishedOutput(of: "\(path)/unfinished" + (name.origin.map { "-\($0)" } ?? ""))
+      guard mkdir(output.path, 0o700) == 0 else {
+        throw StorageError.system(operation: "mkdir", path: output.path, code: errno)
+      }
+      output.lock()
+      return output
+    }
     do {
       let contents = try Backup(source, earlier: earlier).copy(to: output, progress: progress)
       let size = try FolderIterator.size(of: output.path)
       try writeList(of: output.path)
+      try write("\(BackupOrigin.text(of: source.path))\n", to: "\(output.path)/\(Self.sourceName)")
       guard rename(output.path, file(name)) == 0 else {
         throw StorageError.system(operation: "rename", path: file(name), code: errno)
       }
@@ -71,14 +91,38 @@ struct BackupFolder: BackupPlace {
   }
 
   func remove(_ names: [BackupName]) throws {
-    for name in names {
-      // The renamed folder is not a backup, so an interrupted removal leaves no incomplete one.
-      let removed = name.text + Self.removedSuffix
-      guard rename(file(name), "\(path)/\(removed)") == 0 else {
-        throw StorageError.system(operation: "rename", path: file(name), code: errno)
-      }
-      try remove(folder: removed)
+    guard !names.isEmpty else { return }
+    try alone { for name in names { try remove(name) } }
+  }
+
+  private func remove(_ name: BackupName) throws {
+    // The renamed folder is not a backup, so an interrupted removal leaves no incomplete one.
+    let removed = name.text + Self.removedSuffix
+    guard rename(file(name), "\(path)/\(removed)") == 0 else {
+      throw StorageError.system(operation: "rename", path: file(name), code: errno)
     }
+    try remove(folder: removed)
+  }
+
+  /// Runs `body` while no other process changes the folder in the same way. Waits until that process has finished.
+  private func alone<Result>(_ body: () throws -> Result) throws -> Result {
+    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw StorageError.system(operation: "open", path: path, code: errno) }
+    defer { close(descriptor) }
+    while flock(descriptor, LOCK_EX) != 0 {
+      guard errno == EINTR else { throw StorageError.system(operation: "flock", path: path, code: errno) }
+    }
+    defer { flock(descriptor, LOCK_UN) }
+    return try body()
+  }
+
+  func copyDatabase(
+    _ id: DatabaseID, of name: BackupName, to path: String, progress: (String) -> Void
+  ) throws {
+    let source = file(name)
+    try checkSizes(source)
+    progress("copying \(id)")
+    try DirectoryReader(source).open(id).copy(toFile: path)
   }
 
   private func remove(folder name: String) throws {
@@ -100,19 +144,25 @@ struct BackupFolder: BackupPlace {
 
   /// The file of a backup that lists its databases, accounts and metadata of files, with their sizes in bytes.
   private static let listName = "backup.txt"
+  /// The file of a backup that names the machine and the path of the data directory.
+  private static let sourceName = "backup-source.txt"
 
   private func writeList(of backup: String) throws {
     var text = ""
     try FolderIterator.forEachFile(below: backup) { file, size in
       if file.hasSuffix("/data.mdb") { text += "\(size) \(file)\n" }
     }
-    let output = try OutputFile("\(backup)/\(Self.listName)")
+    try write(text, to: "\(backup)/\(Self.listName)")
+  }
+
+  private func write(_ text: String, to file: String) throws {
+    let output = try OutputFile(file)
     try output.write(Array(text.utf8))
     try output.finish()
   }
 
-  /// Checks that a backup has its databases, and that they can be read.
-  private func check(_ backup: String, _ progress: (String) -> Void) throws {
+  /// Checks that a backup has its databases.
+  private func checkSizes(_ backup: String) throws {
     let list = try ConfigurationFile.bytes(of: "\(backup)/\(Self.listName)", mustExist: true) ?? []
     for line in String(decoding: list, as: UTF8.self).split(separator: "\n") {
       let parts = line.split(separator: " ", maxSplits: 1)
@@ -122,6 +172,11 @@ struct BackupFolder: BackupPlace {
           "\(backup) is damaged: \(parts.last ?? "") is missing or has another size; restore another backup")
       }
     }
+  }
+
+  /// Checks that a backup has its databases, and that they can be read.
+  private func check(_ backup: String, _ progress: (String) -> Void) throws {
+    try checkSizes(backup)
     for id in try DirectoryReader(backup).databases {
       let check = try ChildCheck.run(.checkFile, on: DataDirectory.file(of: id, in: backup)) { count, _ in
         progress("\(ProgressText.number(count)) rows of \(id) checked")

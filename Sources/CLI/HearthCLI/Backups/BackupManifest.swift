@@ -61,9 +61,16 @@ struct BackupManifest: Equatable {
   var addedBytes: Int
   /// The list of the files: a text with a line for each, which is stored like a file.
   var list: BackedUpFile
+  /// The identity of the data directory, as the name of the backup contains it.
+  var origin: String?
+  /// The machine and the path of the data directory.
+  var source: String?
 
-  init(time: Timestamp, size: Int, addedBytes: Int, list: BackedUpFile) {
+  init(
+    time: Timestamp, size: Int, addedBytes: Int, list: BackedUpFile, origin: String? = nil, source: String? = nil
+  ) {
     (self.time, self.size, self.addedBytes, self.list) = (time, size, addedBytes, list)
+    (self.origin, self.source) = (origin, source)
   }
 
   /// Reads a manifest.
@@ -81,7 +88,9 @@ struct BackupManifest: Equatable {
       let size = tree["size"]?.text.flatMap({ Int($0) }), let added = tree["added"]?.text.flatMap({ Int($0) }),
       let list = tree["list"]?.text.flatMap({ BackedUpFile(line: $0[...]) })
     else { throw damaged }
-    self.init(time: time, size: size, addedBytes: added, list: list)
+    self.init(
+      time: time, size: size, addedBytes: added, list: list, origin: tree["origin"]?.text,
+      source: tree["source"]?.text)
   }
 
   /// The manifest as JSON. Numbers are strings, because sizes can exceed what JSON readers keep exactly.
@@ -92,6 +101,8 @@ struct BackupManifest: Equatable {
       json.add("size", "\(size)")
       json.add("added", "\(addedBytes)")
       json.add("list", list.line)
+      json.add("origin", origin)
+      json.add("source", source)
     }
   }
 }

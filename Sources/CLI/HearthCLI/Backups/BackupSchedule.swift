@@ -51,6 +51,10 @@ final class BackupSchedule: Sendable {
     for name in ["key", "endpoint", "region"] {
       if let value = arguments.value("backup-\(name)") { words.append("--\(name)=\(value)") }
     }
+    let unused = ["backup-key", "backup-endpoint", "backup-region"].filter(arguments.has)
+    if !place.contains("://"), !unused.isEmpty {
+      throw arguments.refusal(of: unused, "needs a bucket, such as --backup-to s3://backups/hearth")
+    }
     // Names the mistake at the start, rather than at the first backup.
     _ = try BackupChoice.place(
       place, Arguments(Array(words.dropFirst(2)) + ["--", place], for: .backupsCreate), of: directory)
@@ -80,6 +84,14 @@ final class BackupSchedule: Sendable {
     }
   }
 
+  /// Returns an error message without the verb that printed it.
+  static func withoutPrefix(_ line: String) -> String {
+    let prefix = "hearth \(Command.backupsCreate.name): "
+    guard line.hasPrefix(prefix) else { return line }
+    let rest = line.dropFirst(prefix.count)
+    return String(rest.hasPrefix("error: ") ? rest.dropFirst("error: ".count) : rest)
+  }
+
   private func attempt() {
     do {
       let process = try VerbProcess(words, takesErrors: true)
@@ -87,7 +99,12 @@ final class BackupSchedule: Sendable {
       defer { child.withLock { $0 = nil } }
       let (text, status) = process.wait()
       guard status != 0, !isStopped.load(ordering: .sequentiallyConsistent) else { return }
-      let reason = text.split(separator: "\n").last.map(String.init) ?? "the process ended with status \(status)"
+      let line = text.split(separator: "\n").last.map(String.init) ?? "the process ended with status \(status)"
+      let reason = Self.withoutPrefix(line)
+      guard status != ExitCode.busy << 8 else {
+        log?.write(LogEvent(.warn, "backup.skipped", "the backup to \(place) was skipped: \(reason)"))
+        return
+      }
       log?.write(LogEvent(.error, "backup.failed", "the backup to \(place) failed: \(reason)"))
     } catch {
       log?.write(LogEvent(.error, "backup.failed", "the backup cannot start: \(CommandFailure(error).message)"))

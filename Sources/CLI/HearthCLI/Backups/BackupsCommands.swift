@@ -1,4 +1,5 @@
 import Files
+import Glibc
 import DocumentModel
 import WireFormat
 
@@ -9,13 +10,20 @@ extension Command {
     operandCount: 1...1,
     options: [
       .value("data", "DIR", "the data directory (default: ./hearth-data)"),
-      .value("keep", "N", "afterwards, remove all but the N newest backups (default: remove none)"),
-      .value("unless-newer-than", "TIME", "do nothing if the newest backup is younger, such as 24h or 30m"),
+      .value("keep", "N", "afterwards, remove all but the N newest backups of this directory (default: remove none)"),
+      .value(
+        "unless-newer-than", "TIME",
+        "do nothing if the newest backup of this directory is younger, such as 24h or 30m"),
       .flag("quiet", "show no progress and no summary"),
     ] + BackupChoice.options,
     details: """
       The backup shows the data directory as of one moment, as `hearth backup` describes it, even while a server uses it.
-      Its name is the time, such as 2026-11-22T031500Z.
+      Its name is the time and the identity of the data directory, such as 2026-11-22T031500Z-4f1c2a9b. So several servers
+      can use the same PLACE. The first backup stores the identity in DIR/backup-id. A restored directory gets another
+      one, so it never removes backups of the original.
+
+      Only one backup of a data directory is made at a time. While another process makes one, the verb waits for
+      three seconds, and then fails with exit code \(ExitCode.busy). The server then skips its backup and tries again later.
 
       \(BackupChoice.details)
 
@@ -39,8 +47,17 @@ extension Command {
       let directory = arguments.value("data") ?? "./hearth-data"
       let place = try BackupChoice.place(arguments.operands[0], arguments, of: directory)
       let source = try DirectoryReader(directory)
-      let name = BackupName(BackupChoice.now())
-      if let age, let newest = try? place.names().last, name.time.seconds - newest.time.seconds < Int64(age) {
+      let origin = try BackupOrigin(of: directory)
+      defer { withExtendedLifetime(origin) {} }
+      guard keep == nil || origin.isLasting else {
+        throw CommandFailure.failed(
+          "\(directory)/\(BackupOrigin.fileName) cannot be written, so later backups would not recognize this one; run "
+            + "the command once as the owner of the directory, or leave out --keep")
+      }
+      let name = unusedName(in: place, of: origin)
+      if let age, let newest = try? place.names().last(where: { $0.origin == origin.id }),
+        name.time.seconds - newest.time.seconds < Int64(age)
+      {
         if !isQuiet { Terminal.output.write("the backup \(newest.text) in \(place.text) is new enough\n") }
         return 0
       }
@@ -48,7 +65,7 @@ extension Command {
       defer { progress.clear() }
       let outcome = try place.make(name, of: source) { text in progress.show(text) }
       var removed: [BackupName] = []
-      if let keep { removed = try place.names().dropLast(keep) }
+      if let keep { removed = try place.names().filter { $0.origin == origin.id }.dropLast(keep) }
       try place.remove(removed)
       progress.clear()
       if !isQuiet { Terminal.output.write(summary(name, outcome, removed.count, place)) }
@@ -57,6 +74,16 @@ extension Command {
       throw CommandFailure.failed(
         "damaged contents of files: \(contents.problemCount); everything else is in the backup \(name.text)")
     })
+
+  /// Returns the name of a backup that begins now. Names have whole seconds, so it waits if the name is in use.
+  private static func unusedName(in place: any BackupPlace, of origin: BackupOrigin) -> BackupName {
+    var name = BackupName(BackupChoice.now(), origin: origin.id)
+    for _ in 0..<20 where (try? place.names().contains(name)) == true {
+      usleep(100_000)
+      name = BackupName(BackupChoice.now(), origin: origin.id)
+    }
+    return name
+  }
 
   private static func summary(
     _ name: BackupName, _ outcome: BackupOutcome, _ removed: Int, _ place: any BackupPlace
@@ -70,19 +97,28 @@ extension Command {
   /// Lists the backups of a place.
   static let backupsList = Command(
     name: "backups list", summary: "Lists the backups in a folder or a bucket.", operands: "PLACE", operandCount: 1...1,
-    options: [.flag("json", "print JSON")] + BackupChoice.options,
-    details: BackupChoice.details,
+    options: [originOption, .flag("json", "print JSON")] + BackupChoice.options,
+    details: """
+      Each line has the name and the size of the data directory. If the place has backups of several data directories, it
+      also has the machine and the path of the directory.
+
+      \(BackupChoice.details)
+      """,
     examples: [("hearth backups list /backups", "the oldest first")],
     run: { arguments in
       let place = try BackupChoice.place(arguments.operands[0], arguments)
-      let backups = try place.names().map { (name: $0, size: try place.size(of: $0)) }
+      let names = try place.names()
+      let hasSeveral = Set(names.map(\.origin)).count > 1
+      let backups = try ofOrigin(names, arguments).map { (name: $0, facts: try place.facts(of: $0)) }
       if arguments.has("json") {
         Terminal.output.write(
           JSONWriter.report { json in
             json.add("backups", backups) { backup, json in
               json.add("name", backup.name.text)
               json.add("time", backup.name.time.description)
-              json.add("size", backup.size)
+              json.add("size", backup.facts.size)
+              json.add("origin", backup.name.origin)
+              json.add("source", backup.facts.source)
             }
           })
         return 0
@@ -91,37 +127,90 @@ extension Command {
         Terminal.error.write("no backups in \(place.text)\n")
         return 0
       }
-      for backup in backups { Terminal.output.write("\(backup.name.text)  \(ByteCount.text(backup.size))\n") }
+      for backup in backups {
+        let source = hasSeveral ? "  \(TerminalText.line(backup.facts.source ?? "unknown"))" : ""
+        Terminal.output.write("\(backup.name.text)  \(ByteCount.text(backup.facts.size))\(source)\n")
+      }
       return 0
     })
 
+  private static let originOption = Option.value(
+    "origin", "ID", "only backups of this data directory: the last part of their names")
+
+  private static func ofOrigin(_ names: [BackupName], _ arguments: Arguments) -> [BackupName] {
+    guard let origin = arguments.value("origin") else { return names }
+    return names.filter { $0.origin == origin }
+  }
+
   /// Makes a data directory of a backup.
   static let backupsRestore = Command(
-    name: "backups restore", summary: "Makes a data directory of a backup.", operands: "PLACE DIR", operandCount: 2...2,
+    name: "backups restore", summary: "Makes a data directory of a backup, or restores a part of it.",
+    operands: "PLACE [DIR]", operandCount: 1...2,
     options: [
       .value("name", "NAME", "the backup (default: the newest)"),
       .value("before", "TIME", "the newest backup that began before this time, such as 2026-11-22T10:00:00Z"),
-      .flag("quiet", "show no progress and no summary"),
-    ] + BackupChoice.options,
+      originOption,
+      .value("database", "ID", "with DIR, replace only this database of the data directory DIR, such as (default)"),
+      .value("only", "PATH", "restore this document or collection into --data; / is the whole database"),
+      .value("data", "DIR", "with --only, the data directory, even while a server uses it (default: ./hearth-data)"),
+      .value("project", "ID", "with --database, its project (default: the only one of the backup that has it)"),
+    ] + SubtreeRestore.options + BackupChoice.options,
     details: """
       DIR must be an empty directory or not exist. Everything is verified: if a file is missing or damaged, nothing is
-      left at DIR. Start a server on it with `hearth serve --data DIR`.
+      left at DIR. Start a server on it with `hearth serve --data DIR`. If the place has backups of several data
+      directories, choose one with --origin or --name.
 
-      To restore a part only, export it from DIR: `hearth export users --data DIR > users.json`, then import the file into
-      the running server with `hearth import users.json --server URL`.
+      With --database, DIR is an existing data directory that no server uses: stop the server first. The verb copies the
+      database beside the present file, verifies it, and then replaces the file, which needs space for both. Other
+      databases, accounts and files do not change, so documents can refer to files that were deleted after the backup.
+      If something fails, the present database remains.
+
+      With --only and without DIR, a document or collection of the backup replaces that of a data directory, as `hearth
+      restore` does it: it shows the numbers of documents that differ, asks, and keeps newer documents unless
+      --delete-newer is given. A backup in a bucket is downloaded to TMPDIR or /tmp first.
 
       \(BackupChoice.details)
       """,
     examples: [
       ("hearth backups restore /backups ./restored", "the newest"),
       ("hearth backups restore s3://my-backups/hearth ./restored --before 2026-11-22T10:00:00Z", "of an earlier time"),
+      (
+        "hearth backups restore /backups ./hearth-data --database '(default)' --project shop",
+        "one database, after the server was stopped"
+      ),
+      (
+        "hearth backups restore /backups --only users/ann --data ./hearth-data", "one document with everything below it"
+      ),
     ],
     run: { arguments in
       try arguments.exclude("name", "before")
+      if arguments.has("only") { return try BackupPart.restore(arguments) }
+      for name in ["data", "to", "delete-newer", "dry-run", "yes"] where arguments.has(name) {
+        throw arguments.refusal(of: [name], "needs --only")
+      }
+      guard arguments.operands.count == 2 else {
+        throw CommandFailure.usage("name the new data directory DIR, or a part of the backup with --only")
+      }
       let place = try BackupChoice.place(arguments.operands[0], arguments)
+      // The database in hearth.json is that of verbs that call a server.
+      let isDatabase = arguments.has("database") && arguments.origins["database"] == nil
+      if !isDatabase, arguments.has("project"), arguments.origins["project"] == nil {
+        throw arguments.refusal(of: ["project"], "needs --database, the database to restore")
+      }
       let name = try chosen(try place.names(), arguments, place)
       var progress = Progress(isQuiet: arguments.has("quiet"))
       defer { progress.clear() }
+      if isDatabase {
+        let restore = try DatabaseRestore(arguments, try place.databases(of: name), of: name)
+        try restore.run(name, in: place) { text in progress.show(text) }
+        progress.clear()
+        if !arguments.has("quiet") {
+          Terminal.output.write(
+            "restored the database \(restore.id) of the backup \(name.text) in \(restore.directory); its other databases, "
+              + "accounts and files did not change\n")
+        }
+        return 0
+      }
       try place.restore(name, to: arguments.operands[1]) { text in progress.show(text) }
       progress.clear()
       if !arguments.has("quiet") {
@@ -130,16 +219,28 @@ extension Command {
       return 0
     })
 
-  private static func chosen(
-    _ names: [BackupName], _ arguments: Arguments, _ place: any BackupPlace
+  /// Returns the backup that the options choose.
+  /// - Throws: ``CommandFailure`` if no such backup exists.
+  static func chosen(
+    _ all: [BackupName], _ arguments: Arguments, _ place: any BackupPlace
   ) throws -> BackupName {
-    guard let newest = names.last else { throw CommandFailure.failed("no backups in \(place.text)") }
+    let names = ofOrigin(all, arguments)
+    guard let newest = names.last else {
+      let origin = arguments.value("origin").map { " of \($0)" } ?? ""
+      throw CommandFailure.failed("no backups\(origin) in \(place.text)")
+    }
     if let text = arguments.value("name") {
       guard let name = names.first(where: { $0.text == text }) else {
         throw CommandFailure.failed(
           "\(place.text) has no backup \(text); `hearth backups list \(arguments.operands[0])` lists them")
       }
       return name
+    }
+    if !arguments.has("origin"), Set(names.map(\.origin)).count > 1 {
+      let origins = Set(names.compactMap(\.origin)).sorted().joined(separator: ", ")
+      throw CommandFailure.failed(
+        "\(place.text) has backups of several data directories; choose one with --origin (\(origins)), or a backup with "
+          + "--name. `hearth backups list \(arguments.operands[0])` lists them with their directories")
     }
     guard let text = arguments.value("before") else { return newest }
     guard let time = Timestamp(rfc3339: text.utf8) else {

@@ -10,6 +10,10 @@ protocol BucketStore {
   /// - Throws: ``CommandFailure`` or `HTTPClientError` if the store refuses it.
   func put(_ name: String, _ content: [UInt8]) throws
 
+  /// Stores an object if it does not exist. Returns whether it was stored.
+  /// - Throws: ``CommandFailure`` or `HTTPClientError` if the store refuses it for another reason.
+  func putNew(_ name: String, _ content: [UInt8]) throws -> Bool
+
   /// Returns the content of an object, or `nil` if it does not exist.
   /// - Throws: ``CommandFailure`` or `HTTPClientError` if the request fails.
   func get(_ name: String) throws -> [UInt8]?

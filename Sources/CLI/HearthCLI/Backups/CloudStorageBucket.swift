@@ -6,7 +6,7 @@ final class CloudStorageBucket: BucketStore {
   /// The prefix of all names, empty or with a slash at its end.
   private let prefix: String
   private let server: ServerClient
-  private let files: FilesClient
+  private var files: FilesClient
 
   var text: String { "gs://\(bucket)/\(prefix)" }
 
@@ -14,12 +14,25 @@ final class CloudStorageBucket: BucketStore {
   init(_ bucket: String, prefix: String, _ server: ServerClient, retries: Retries = Retries()) {
     (self.bucket, self.prefix, self.server) = (bucket, prefix, server)
     files = FilesClient(server.place, project: server.database.project, retries)
+    files.missingBucketAdvice = "create it first, or name another as gs://BUCKET/PREFIX"
   }
 
-  func put(_ name: String, _ content: [UInt8]) throws {
+  func put(_ name: String, _ content: [UInt8]) throws { try put(name, content, "") }
+
+  func putNew(_ name: String, _ content: [UInt8]) throws -> Bool {
+    do {
+      try put(name, content, "&ifGenerationMatch=0")
+      return true
+    } catch let failure as CommandFailure where failure.httpStatus == 412 {
+      // An earlier try of this request may have stored it, and its response was lost.
+      return try get(name) == content
+    }
+  }
+
+  private func put(_ name: String, _ content: [UInt8], _ condition: String) throws {
     let target =
       "/upload/storage/v1/b/\(ServerClient.encode(bucket.utf8))/o?uploadType=media&name="
-      + ServerClient.encode((prefix + name).utf8)
+      + ServerClient.encode((prefix + name).utf8) + condition
     try files.retries.run { _ in
       var isSent = false
       _ = try server.request(

@@ -34,6 +34,21 @@ final class S3Bucket: BucketStore {
 
   func put(_ name: String, _ content: [UInt8]) throws { _ = try send("PUT", name, [], content) }
 
+  func putNew(_ name: String, _ content: [UInt8]) throws -> Bool {
+    // Some stores ignore the condition, and some do not implement it.
+    guard try get(name) == nil else { return false }
+    do {
+      _ = try send("PUT", name, [], content, condition: [(name: "If-None-Match", value: "*")])
+      return true
+    } catch let failure as CommandFailure where failure.httpStatus == 412 {
+      // An earlier try of this request may have stored it, and its response was lost.
+      return try get(name) == content
+    } catch let failure as CommandFailure where failure.httpStatus == 501 {
+      try put(name, content)
+      return true
+    }
+  }
+
   func get(_ name: String) throws -> [UInt8]? { try send("GET", name) }
 
   func remove(_ name: String) throws { _ = try send("DELETE", name) }
@@ -64,7 +79,8 @@ final class S3Bucket: BucketStore {
 
   /// Sends a request for an object, or for the bucket if `name` is `nil`. Returns `nil` if that does not exist.
   private func send(
-    _ method: String, _ name: String?, _ query: [(name: String, value: String)] = [], _ body: [UInt8] = []
+    _ method: String, _ name: String?, _ query: [(name: String, value: String)] = [], _ body: [UInt8] = [],
+    condition: [(name: String, value: String)] = []
   ) throws -> [UInt8]? {
     let path = "/" + ServerClient.encode(bucket.utf8) + (name.map { "/" + ServerClient.encode(prefix + $0) } ?? "")
     let target = query.isEmpty ? path : "\(path)?\(S3Signature.canonical(query))"
@@ -72,7 +88,7 @@ final class S3Bucket: BucketStore {
       guard let headers = signature.headers(method, host: host, path: path, query: query, body: body, at: now()) else {
         throw CommandFailure.failed("libcrypto cannot compute SHA-256; check the OpenSSL configuration")
       }
-      let response = try http.send(method, target, headers: headers, body: method == "PUT" ? body : nil)
+      let response = try http.send(method, target, headers: headers + condition, body: method == "PUT" ? body : nil)
       if (200...299).contains(response.status) { return response.body }
       let error = S3Listing.error(response.body)
       if response.status == 404, error.code != "NoSuchBucket" || name == nil { return nil }

@@ -14,6 +14,8 @@ enum ExitCode {
   static let usage: Int32 = 64
   /// The input data are invalid.
   static let data: Int32 = 65
+  /// Another process does the same, so the verb did nothing.
+  static let busy: Int32 = 75
 }
 
 /// The reason why a verb fails. The message says what failed, where, and what to do.

@@ -1,7 +1,7 @@
 /// The text of a line of progress.
 enum ProgressText {
   /// The time after which the time left is estimated, in milliseconds.
-  private static let estimateMillisecondsMin = 2000
+  private static let estimateMillisecondsMin = 500
 
   /// Returns a line such as `900,000 documents imported, 24,631/s, 45%, 1 min 10 s left`.
   static func line(_ count: Int, _ what: String, fraction: Double?, milliseconds: Int) -> String {

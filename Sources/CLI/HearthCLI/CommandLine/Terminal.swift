@@ -84,7 +84,8 @@ struct Terminal: Sendable {
 /// A line of progress on standard error that is overwritten by the next one. If standard error is not a terminal, it
 /// shows nothing.
 struct Progress {
-  private let isShown: Bool
+  /// Whether the line is visible.
+  let isShown: Bool
   private var lastShown: Int64 = 0
   private var started = Progress.now()
   private var hasLine = false

@@ -29,6 +29,8 @@ final class Credential: Sendable {
   private let state = Mutex(State())
   /// Whether the credential is a person's. Some services of Google then require the name of a project to bill.
   let isPersonal: Bool
+  /// The reason why the file of `GOOGLE_APPLICATION_CREDENTIALS` is ignored, or `nil` if it is used or not set.
+  let ignoredKey: String?
 
   /// The default token. In emulator mode, `owner` is the administrator of every project.
   private static let standard = "owner"
@@ -41,7 +43,7 @@ final class Credential: Sendable {
 
   /// Creates a credential with a fixed token.
   init(token: String) {
-    (source, isPersonal) = (.fixed(token), false)
+    (source, isPersonal, ignoredKey) = (.fixed(token), false, nil)
   }
 
   /// Creates the credential that options name, for requests over the admin socket: none, unless they name a token. The
@@ -50,7 +52,7 @@ final class Credential: Sendable {
   init(overAdminSocket arguments: Arguments) throws {
     let options = ["token", "token-file", "token-command", "key"].filter(arguments.has)
     if options.count > 1 { throw arguments.refusal(of: options, "exclude each other; give only one of them") }
-    isPersonal = false
+    (isPersonal, ignoredKey) = (false, nil)
     switch options.first {
     case nil: source = .fixed("")
     case "token-file": source = .file(arguments.value("token-file") ?? "")
@@ -74,6 +76,7 @@ final class Credential: Sendable {
     if options.count > 1 { throw arguments.refusal(of: options, "exclude each other; give only one of them") }
     let authorities = DatabaseChoice.authorities(arguments)
     var chosen = Source.fixed(Self.standard)
+    var ignored: String?
     let value = options.first.flatMap { arguments.value($0) } ?? ""
     switch options.first?.dropFirst(prefix.count) {
     case "token": chosen = .fixed(value)
@@ -87,11 +90,18 @@ final class Credential: Sendable {
         chosen = .key(key, endpoint: try Self.endpoint(of: key, for: url), authoritiesFile: authorities)
       } else if prefix.isEmpty, let token = DatabaseChoice.environment("HEARTH_TOKEN") {
         chosen = .fixed(token)
-      } else if let key = Self.applicationKey(for: url) {
-        chosen = .key(
-          key, endpoint: try Self.endpoint(of: key, for: url), authoritiesFile: authorities, isOptional: !key.isGoogles)
+      } else {
+        switch Self.applicationKey(for: url) {
+        case .own(let key):
+          chosen = .key(
+            key, endpoint: try Self.endpoint(of: key, for: url), authoritiesFile: authorities,
+            isOptional: !key.isGoogles)
+        case .ignored(let reason): ignored = reason
+        case nil: break
+        }
       }
     }
+    ignoredKey = ignored
     source = chosen
     if case .key(let key, _, _, _) = chosen { isPersonal = key.isPersonal } else { isPersonal = true }
     if case .fixed(let token) = chosen {
@@ -107,12 +117,25 @@ final class Credential: Sendable {
     return state.withLock { $0.token == Self.standard }
   }
 
-  /// Returns the key that `GOOGLE_APPLICATION_CREDENTIALS` names, if it belongs to the server.
-  private static func applicationKey(for url: String) -> AccountKey? {
-    guard let path = DatabaseChoice.environment("GOOGLE_APPLICATION_CREDENTIALS"), let key = try? AccountKey(path)
-    else { return nil }
-    if key.isGoogles { return WebHost.isGoogles(url) ? key : nil }
-    return key.serverURL == ServerClient.normalized(url) ? key : nil
+  /// The key that `GOOGLE_APPLICATION_CREDENTIALS` names.
+  enum ApplicationKey {
+    /// The key of the server.
+    case own(AccountKey)
+    /// A file that cannot be used for the server, and the reason.
+    case ignored(String)
+  }
+
+  /// Returns the key that `GOOGLE_APPLICATION_CREDENTIALS` names, or `nil` if the variable is not set.
+  static func applicationKey(for url: String) -> ApplicationKey? {
+    guard let path = DatabaseChoice.environment("GOOGLE_APPLICATION_CREDENTIALS") else { return nil }
+    let key: AccountKey
+    do { key = try AccountKey(path) } catch { return .ignored(CommandFailure(error).message) }
+    let isOwn = key.isGoogles ? WebHost.isGoogles(url) : key.serverURL == ServerClient.normalized(url)
+    guard isOwn else {
+      let owner = key.isGoogles ? "Google Cloud" : key.serverURL ?? key.tokenURL
+      return .ignored("\(path) is a key of \(owner), not of \(url)")
+    }
+    return .own(key)
   }
 
   /// Returns the URL of the endpoint that exchanges a key's proof.

@@ -83,7 +83,7 @@ private struct CheckReport {
     }
     if files.contains(where: { !$0.check.problems.isEmpty }) {
       text += "Restore a backup, or copy the readable files: "
-      text += "hearth files cp -r gs:/// DIR --data \(directory)\n"
+      text += "hearth files cp -r gs:// DIR --data \(directory)\n"
     }
     return Array(text.utf8)
   }

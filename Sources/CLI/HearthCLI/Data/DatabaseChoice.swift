@@ -5,13 +5,16 @@ import HearthServer
 /// The options that choose a server, a project and a database, and their defaults.
 enum DatabaseChoice {
   static let projectOption = Command.Option.value(
-    "project", "ID", "the project (default: $HEARTH_PROJECT, $GOOGLE_CLOUD_PROJECT or demo)")
+    "project", "ID", "the project (default: $HEARTH_PROJECT, $GOOGLE_CLOUD_PROJECT, that of the key, or demo)")
   static let databaseOption = Command.Option.value("database", "ID", "the database of the project (default: (default))")
   static let serverOption = Command.Option.value(
     "server", "URL", "the server (default: $HEARTH_SERVER or http://127.0.0.1:8080)")
   /// The options that sign in to a server.
   static let credentialOptions: [Command.Option] = [
-    .value("key", "FILE", "sign in with this key of `hearth keys create` or of Google Cloud (default: $HEARTH_KEY)"),
+    .value(
+      "key", "FILE",
+      "sign in with this key of `hearth keys create` or of Google Cloud (default: $HEARTH_KEY, or "
+        + "$GOOGLE_APPLICATION_CREDENTIALS if it is a key of the server)"),
     .value("token", "TOKEN", "the bearer token to send (default: $HEARTH_TOKEN or owner)"),
     .value("token-file", "FILE", "read the bearer token from this file, again whenever it expires"),
     .value("token-command", "LINE", "run this command line to get a bearer token, again whenever it expires"),
@@ -41,7 +44,16 @@ enum DatabaseChoice {
   /// Returns the project that the options or the environment name, also by a key.
   static func project(_ arguments: Arguments) -> String? {
     arguments.value("project") ?? environment("HEARTH_PROJECT") ?? environment("GOOGLE_CLOUD_PROJECT")
-      ?? (try? key(arguments))?.project
+      ?? (try? key(arguments))?.project ?? applicationProject(arguments)
+  }
+
+  /// Returns the project of the key that `GOOGLE_APPLICATION_CREDENTIALS` names, if a verb signs in with it.
+  private static func applicationProject(_ arguments: Arguments) -> String? {
+    let usesOther = ["data", "key", "token", "token-file", "token-command"].contains(where: arguments.has)
+    guard arguments.accepts("key"), !usesOther, environment("HEARTH_KEY") == nil, environment("HEARTH_TOKEN") == nil,
+      case .own(let key) = Credential.applicationKey(for: server(arguments))
+    else { return nil }
+    return key.project
   }
 
   /// Returns the URL of the server that the options or the environment name, also by a key, or the default.

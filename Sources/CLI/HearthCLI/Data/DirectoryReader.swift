@@ -17,8 +17,21 @@ struct DirectoryReader {
   /// - Throws: ``CommandFailure`` if the directory does not exist; `StorageError` if its format is unknown.
   init(_ path: String) throws {
     self.path = path
-    guard access(path, F_OK) == 0 else { throw CommandFailure.failed("the data directory \(path) does not exist") }
+    try Self.require(path)
     databases = try DataDirectory.databases(in: path)
+  }
+
+  /// Refuses a path that is not a data directory, so that a misspelled path does not become one.
+  /// - Throws: ``CommandFailure`` if the path does not exist, or has no file `FORMAT`.
+  static func require(_ path: String) throws(CommandFailure) {
+    let advice = "correct the path; `hearth serve` and `hearth import` create data directories"
+    // Other errors, such as missing permissions, get better messages when the directory is opened.
+    if access(path, F_OK) != 0, [ENOENT, ENOTDIR].contains(errno) {
+      throw .failed("the data directory \(path) does not exist; \(advice)")
+    }
+    if access("\(path)/FORMAT", F_OK) != 0, [ENOENT, ENOTDIR].contains(errno) {
+      throw .failed("\(path) is not a data directory, because it has no file FORMAT; \(advice)")
+    }
   }
 
   /// Opens the files of an owner, as ``DataDirectory/filesFolder(of:in:)`` names it, for reading. Returns `nil` if the

@@ -4,6 +4,7 @@ import DocumentModel
 import FirebaseExport
 import FixtureTree
 import Glibc
+import HearthServer
 import WireFormat
 
 extension Command {
@@ -73,8 +74,12 @@ extension Command {
     if let directory = arguments.value("data") {
       let id = try DatabaseChoice.database(arguments)
       let store = try DirectoryReader(directory).open(id)
-      outcome = try ExportDocuments(store, database: id, below: path)
-        .run(as: format, progress: { progress.show($0, "documents exported") }, output.write)
+      let documents = ExportDocuments(store, database: id, below: path)
+      // Counting costs time, so it is only for a person.
+      let total = progress.isShown ? try documents.documentCount() : nil
+      outcome = try documents.run(
+        as: format, progress: { progress.show($0, "documents exported", fraction: fraction($0, of: total)) },
+        output.write)
     } else {
       let export = try ServerExport(arguments, below: path, output: output.path, isQuiet: isQuiet)
       try export.download { text in progress.show(text) }
@@ -98,6 +103,11 @@ extension Command {
     return 0
   }
 
+  /// Returns the part of the work that is done, or `nil` if the total is not known.
+  private static func fraction(_ count: Int, of total: Int?) -> Double? {
+    total.map { $0 > 0 ? min(1, Double(count) / Double($0)) : 1 }
+  }
+
   private static func write(
     _ export: ServerExport, as format: DocumentFileWriter.Format, below path: ResourcePath, to output: OutputFile
   ) throws -> (count: Int, skipped: Int) {
@@ -113,8 +123,16 @@ extension Command {
       throw CommandFailure.usage(
         "with --format firebase, name the folder to write as operand, without --output and --compress")
     }
-    let id = try DatabaseChoice.database(arguments)
-    let parts = try ExportParts.chosen(arguments)
+    let id = try DatabaseChoice.database(arguments, in: arguments.value("data"))
+    var parts = try ExportParts.chosen(arguments)
+    if let directory = arguments.value("data"), parts.contains(.documents) {
+      if parts != .documents, try hasOtherPartsOnly(directory, id) {
+        parts.remove(.documents)
+      } else {
+        // The server below would store keys for a misspelled project.
+        _ = try DirectoryReader(directory).open(id)
+      }
+    }
     let export = try FirebaseFolderExport(folder, database: id, replaces: arguments.has("force"))
     let isQuiet = arguments.has("quiet")
     var progress = Progress(isQuiet: isQuiet)
@@ -128,8 +146,11 @@ extension Command {
         ? nil
         : { writer in
           if let directory = arguments.value("data") {
-            _ = try ExportDocuments(try DirectoryReader(directory).open(id), database: id)
-              .forEach(progress: { progress.show($0, "documents exported") }) { try writer.write($0, $1) }
+            let documents = ExportDocuments(try DirectoryReader(directory).open(id), database: id)
+            let total = progress.isShown ? try documents.documentCount() : nil
+            _ = try documents.forEach(
+              progress: { progress.show($0, "documents exported", fraction: fraction($0, of: total)) }
+            ) { try writer.write($0, $1) }
           } else {
             let documents = try ServerExport(arguments, below: .root, output: folder, isQuiet: isQuiet)
             try documents.download { text in progress.show(text) }
@@ -142,6 +163,16 @@ extension Command {
     progress.clear()
     if !isQuiet { Terminal.output.write("\(summary.text("exported"))\n") }
     return 0
+  }
+}
+
+extension Command {
+  /// Returns whether a data directory has accounts or files of a project, but no database of it.
+  private static func hasOtherPartsOnly(_ directory: String, _ id: DatabaseID) throws -> Bool {
+    let databases = try DirectoryReader(directory).databases
+    guard !databases.contains(where: { $0.project == id.project }) else { return false }
+    return try DataDirectory.accountsProjects(in: directory).contains(id.project)
+      || DataDirectory.filesOwners(in: directory).contains(id.project)
   }
 }
 

@@ -3,6 +3,7 @@ import DocumentModel
 import FirebaseExport
 import FixtureTree
 import Synchronization
+import WebClient
 
 /// Sends documents to a server in commits, over several connections.
 ///
@@ -47,24 +48,37 @@ struct ServerImport {
   mutating func finish(_ show: (Int) -> Void) throws {
     guard !round.isEmpty else { return }
     let (place, round, already) = (place, round, outcome.documents)
-    let unchanged = Unchanged()
-    try ConnectedWork.run(
-      round.count, connections: connections, connect: { ServerClient(place) }, show: { show(already + $0.count) },
-      { index, client, retries, progress in
-        let documents = round[index].documents
-        let changed = try retries.run { _ in try client.commit(documents.map { .set($0.key, $0.fields) }) }
-        unchanged.count.withLock { $0 += changed.count { !$0 } }
-        progress.add(documents.count)
-      })
+    let made = RoundOutcome()
+    do {
+      try ConnectedWork.run(
+        round.count, connections: connections, connect: { ServerClient(place) }, show: { show(already + $0.count) },
+        { index, client, retries, progress in
+          let documents = round[index].documents
+          let changed = try retries.run { _ in try client.commit(documents.map { .set($0.key, $0.fields) }) }
+          made.unchanged.withLock { $0 += changed.count { !$0 } }
+          made.stored.withLock { $0 += documents.count }
+          progress.add(documents.count)
+        })
+    } catch {
+      var failure = CommandFailure(error)
+      let count = already + made.stored.withLock { $0 }
+      let advice = failure.isTemporary || error is HTTPClientError ? "; to continue, run the same command again" : ""
+      failure.message +=
+        "\n\(CountText.of(count, "document")) of this import \(CountText.noun(count, "is", "are")) stored\(advice)"
+      throw failure
+    }
     outcome.documents += round.reduce(0) { $0 + $1.documents.count }
     for batch in round { outcome.references += batch.references }
-    outcome.unchanged += unchanged.count.withLock { $0 }
+    outcome.unchanged += made.unchanged.withLock { $0 }
     self.round.removeAll()
     keys.removeAll()
   }
 
-  /// The number of documents of a round that the server had already.
-  private final class Unchanged: Sendable {
-    let count = Mutex(0)
+  /// The outcome of a round.
+  private final class RoundOutcome: Sendable {
+    /// The number of documents that the server had already.
+    let unchanged = Mutex(0)
+    /// The number of documents that the server has now.
+    let stored = Mutex(0)
   }
 }

@@ -22,6 +22,7 @@ final class UnfinishedOutput {
 
   /// Locks the file or folder, which now exists, as long as this object lives.
   func lock() {
+    guard descriptor < 0 else { return }
     descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
     if descriptor >= 0 { flock(descriptor, LOCK_EX | LOCK_NB) }
   }

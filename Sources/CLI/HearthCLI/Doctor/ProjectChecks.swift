@@ -7,6 +7,9 @@ struct ProjectChecks {
   /// The data directory.
   let directory: String
 
+  /// The project in the configuration file of the Debian package.
+  private static let example = "my-project"
+
   func findings() -> [Finding] {
     guard configuration.mode == .production, configuration.loadProjects == nil else { return [] }
     let topic = "project"
@@ -19,7 +22,14 @@ struct ProjectChecks {
           "Add --project ID\(stored.isEmpty ? "" : ", one of \(stored.joined(separator: ", "))").")
       ]
     }
-    if stored.isEmpty || stored.contains(project) { return [.ok(topic, project)] }
+    if stored.isEmpty || stored.contains(project) {
+      guard project == Self.example else { return [.ok(topic, project)] }
+      return [
+        .warning(
+          topic, "the project is \(project), the example in the configuration file of the package",
+          "Set \"project\" in hearth.json to the project ID in the configuration of your app.")
+      ]
+    }
     let others = stored.joined(separator: ", ")
     return [
       .warning(

@@ -10,6 +10,8 @@ struct ServingChecks {
   /// Microseconds since 1970.
   let now: Int64
 
+  /// A command that also works under the packaged unit, where the sendmail of Postfix and Exim cannot change its group.
+  private static let mailCommand = "msmtp -t --host=127.0.0.1 --from=noreply@example.com"
   private static let day: Int64 = 86_400_000_000
 
   func findings() -> [Finding] {
@@ -20,7 +22,7 @@ struct ServingChecks {
       findings.append(
         .warning(
           "mail", "--mail-command is not set: users who forget their password cannot reset it",
-          "Set a command that sends mail, such as --mail-command 'sendmail -t'."))
+          "Set a command that sends mail, such as --mail-command '\(Self.mailCommand)'."))
     }
     return findings
   }
@@ -94,14 +96,18 @@ struct ServingChecks {
   }
 
   /// Checks the certificate and its key, if the server uses TLS.
-  func certificates() -> [Finding] { configuration.tls.map { [certificate($0)] } ?? [] }
+  func certificates() -> [Finding] { configuration.tls.map { keyPermissions($0) + [certificate($0)] } ?? [] }
+
+  private func keyPermissions(_ tls: HearthConfiguration.TLSFiles) -> [Finding] {
+    var status = stat()
+    guard stat(tls.key, &status) == 0, status.st_mode & 0o007 != 0 else { return [] }
+    return [
+      .problem("certificate", "every user of this machine can access the key \(tls.key)", "chmod o= \(tls.key)")
+    ]
+  }
 
   private func certificate(_ tls: HearthConfiguration.TLSFiles) -> Finding {
     let topic = "certificate"
-    var status = stat()
-    if stat(tls.key, &status) == 0, status.st_mode & 0o007 != 0 {
-      return .problem(topic, "every user of this machine can access the key \(tls.key)", "chmod o= \(tls.key)")
-    }
     do throws(TransportError) {
       let expiry = try TLSConfiguration(certificateFile: tls.certificate, keyFile: tls.key).expiry()
       let days = (expiry - now) / Self.day

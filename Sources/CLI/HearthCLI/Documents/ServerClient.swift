@@ -57,14 +57,17 @@ final class ServerClient {
       Self.place(database, url, DatabaseChoice.authorities(arguments), Credential(token: token)))
   }
 
-  /// Creates a client for the server at a URL, with the credential that options and environment name.
+  /// Creates a client for the server at a URL that an option named, with the credential that options and environment
+  /// name.
   /// - Throws: ``CommandFailure`` if the URL, the token or the key is invalid.
-  convenience init(url: String, _ arguments: Arguments) throws {
+  convenience init(url: String, _ arguments: Arguments, option: String) throws {
     guard let database = DatabaseID(project: DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject) else {
       throw CommandFailure.usage("the name of the project is not valid")
     }
-    try self.init(
-      Self.place(database, url, DatabaseChoice.authorities(arguments), try Credential(arguments, server: url)))
+    var place = try Self.place(
+      database, url, DatabaseChoice.authorities(arguments), try Credential(arguments, server: url))
+    place.option = option
+    self.init(place)
   }
 
   /// Creates a client for the server that `--from` names.
@@ -186,7 +189,8 @@ final class ServerClient {
     }
   }
 
-  private var databaseTarget: String { "/hearth/v1/" + Self.encode(database.name) }
+  /// The path of the administrative API of the database.
+  var databaseTarget: String { "/hearth/v1/" + Self.encode(database.name) }
 
   /// Deletes up to a few thousand documents at and below a path, after the last one of an earlier call. Returns their
   /// number, and the last one if more documents remain.
@@ -311,15 +315,17 @@ final class ServerClient {
     case delete(DocumentKey)
   }
 
-  /// Commits changes atomically. Returns for each whether it changed the document, as far as the response shows it.
+  /// Commits changes atomically, if all documents fulfill the conditions, one for each change or none. Returns for each
+  /// change whether it changed the document, as far as the response shows it.
   /// - Throws: ``CommandFailure`` if the request fails.
-  func commit(_ changes: [Change]) throws -> [Bool] {
+  func commit(_ changes: [Change], if conditions: [Condition] = []) throws -> [Bool] {
     var json = JSONWriter(.compact)
     json.beginObject()
     json.key("writes")
     json.beginArray()
-    for change in changes {
+    for (index, change) in changes.enumerated() {
       json.beginObject()
+      if index < conditions.count { json.append(conditions[index]) }
       switch change {
       case .set(let key, let fields):
         json.key("update")
@@ -554,6 +560,9 @@ final class ServerClient {
     }
     if let advice = ServerAdvice.text(httpStatus: code, of: http.address, isDefaultToken: credential.isDefault) {
       text += "\n\(advice)"
+      if code == 401, let reason = credential.ignoredKey {
+        text += "\nGOOGLE_APPLICATION_CREDENTIALS was ignored: \(reason)"
+      }
     }
     var failure = CommandFailure.failed(text)
     failure.isTemporary = CommandFailure.isTemporary(httpStatus: code)

@@ -70,16 +70,15 @@ struct FilesClient {
   var partBytes = 32 << 20
   /// The bucket for names that do not include one.
   let bucket: String
+  /// The advice in the error for a bucket that does not exist.
+  var missingBucketAdvice = "name another with --bucket or gs://BUCKET/NAME"
 
   /// Connects to the server, or opens the data directory, that options and environment name. `makesDirectory` creates a
   /// missing directory.
   /// - Throws: ``CommandFailure`` or `StorageError` if that fails.
   init(_ arguments: Arguments, makesDirectory: Bool = false) throws {
-    if !makesDirectory, let path = arguments.value("data"), access(path, F_OK) != 0 {
-      throw CommandFailure.failed("the data directory \(path) does not exist")
-    }
     retries = Retries()
-    admin = try AdminServer(arguments)
+    admin = try AdminServer(arguments, createsDirectory: makesDirectory)
     bucket = try FileLocation.bucket(arguments, project: admin.project)
   }
 
@@ -115,7 +114,7 @@ struct FilesClient {
       if foldsFolders { target += "&delimiter=%2F" }
       if let token { target += "&pageToken=\(ServerClient.encode(token.utf8))" }
       guard let body = try retries.run({ _ in try server.find("GET", target) }) else {
-        throw Self.missing(bucket: bucket)
+        throw CommandFailure.failed("the bucket \(bucket) does not exist; \(missingBucketAdvice)")
       }
       let page = try JSONText.read(body) { root in
         token = root.member("nextPageToken")?.text
@@ -197,10 +196,6 @@ struct FilesClient {
   /// Returns the error for a missing object.
   static func missing(_ name: String, in bucket: String) -> CommandFailure {
     .failed("the file gs://\(bucket)/\(name) does not exist")
-  }
-
-  private static func missing(bucket: String) -> CommandFailure {
-    .failed("the bucket \(bucket) does not exist; name another with --bucket or gs://BUCKET/NAME")
   }
 
   static func root(_ bucket: String) -> String { "/storage/v1/b/\(ServerClient.encode(bucket.utf8))" }

@@ -64,6 +64,9 @@ enum HelpManual {
       .TP
       .B \(ExitCode.data)
       bad input data
+      .TP
+      .B \(ExitCode.busy)
+      another process is making a backup of the same data directory
       .SH EXAMPLES
       .nf
       hearth serve \\-\\-emulator

@@ -36,6 +36,7 @@ enum HelpMarkdown {
       | \(ExitCode.failure) | the operation was refused or failed |
       | \(ExitCode.usage) | wrong usage: an unknown verb, option or value |
       | \(ExitCode.data) | bad input data: a file or document that cannot be read as what it should be |
+      | \(ExitCode.busy) | another process is making a backup of the same data directory |
 
       `hearth exec` exits with the exit code of the command it runs.
 

@@ -1,3 +1,6 @@
+import Glibc
+import KeyValue
+
 /// The texts that `hearth help` prints.
 enum HelpText {
   /// The list of verbs.
@@ -67,8 +70,14 @@ enum HelpText {
   /// - Throws: ``CommandFailure`` if no verb has that name, or a page cannot be written.
   static func run(_ words: [String]) throws -> Int32 {
     if words.count == 2, words[0] == "--man" {
+      guard mkdir(words[1], 0o777) == 0 || errno == EEXIST else {
+        throw StorageError.system(operation: "mkdir", path: words[1], code: errno)
+      }
       for page in HelpManual.pages { try TextFile.write(page.text, to: "\(words[1])/\(page.name)") }
       return 0
+    }
+    if words.first == "--man" {
+      throw CommandFailure.usage("'help --man' writes the manual pages to a directory; name it: hearth help --man DIR")
     }
     if words == ["--markdown"] || words == ["--markdown", "configuration"] {
       Terminal.output.write(words.count == 1 ? HelpMarkdown.commandLinePage : HelpMarkdown.configurationPage)

@@ -29,6 +29,8 @@ enum ConnectedWork {
   /// The state that the threads share.
   final class Progress: Sendable {
     fileprivate let state = Mutex(State())
+    /// The time of the last remark about a pause, in milliseconds of the monotonic clock.
+    private let remarked = Mutex<Int64?>(nil)
     private let total = Mutex(0)
 
     /// Whether another piece has failed.
@@ -36,6 +38,25 @@ enum ConnectedWork {
 
     /// Counts finished units, such as documents.
     func add(_ count: Int) { total.withLock { $0 += count } }
+
+    /// Says on standard error that requests fail and are repeated, at most every half minute for all threads.
+    fileprivate func remark(_ reason: String, pause milliseconds: Int) {
+      // A short pause is normal, for example if a server limits the rate.
+      guard milliseconds >= Self.remarkedPauseMilliseconds else { return }
+      let now = HearthCLI.Progress.now()
+      let isDue = remarked.withLock { last -> Bool in
+        guard last.map({ now - $0 >= Self.remarkMilliseconds }) ?? true else { return false }
+        last = now
+        return true
+      }
+      guard isDue else { return }
+      Terminal.error.write("hearth: \(TerminalText.line(reason)); trying again for a few minutes\n")
+    }
+
+    /// The shortest pause that is remarked.
+    private static let remarkedPauseMilliseconds = 4000
+    /// The time between two remarks.
+    private static let remarkMilliseconds: Int64 = 30_000
 
     /// The number of finished units.
     var count: Int { total.withLock { $0 } }
@@ -57,6 +78,7 @@ enum ConnectedWork {
         defer { done.signal() }
         let clients = connect()
         let retries = Retries(tries: triesMax, hasResponded: true)
+        retries.onPause = { milliseconds, reason in progress.remark(reason, pause: milliseconds) }
         while let piece = next(below: count, progress) {
           do { try body(piece, clients, retries, progress) } catch {
             progress.state.withLock { $0.failure = $0.failure ?? error }

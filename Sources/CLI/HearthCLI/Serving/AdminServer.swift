@@ -1,5 +1,6 @@
 import Accounts
 import DocumentModel
+import DocumentStore
 import HearthServer
 
 /// The server that an administrative verb calls: the one at a URL, or the one that uses a data directory. If no server
@@ -21,16 +22,17 @@ struct AdminServer {
   /// Uses a server that this process runs, or that a client is connected to.
   init(_ client: ServerClient, project: String) { (self.client, self.project, own) = (client, project, nil) }
 
-  /// Connects to the server, or opens the data directory, that options and environment name.
+  /// Connects to the server, or opens the data directory, that options and environment name. Verbs that import data
+  /// create a missing directory.
   /// - Throws: ``CommandFailure`` or `StorageError` if that fails.
-  init(_ arguments: Arguments) throws {
+  init(_ arguments: Arguments, createsDirectory: Bool = false) throws {
     guard let path = arguments.value("data") else {
       let project = DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject
       self.init(try ServerClient(arguments), project: project)
       return
     }
     let database = try DatabaseChoice.database(arguments, in: path)
-    if case .server(let client) = try AccountsChoice.find(arguments) {
+    if case .server(let client) = try AccountsChoice.find(arguments, createsDirectory: createsDirectory) {
       self.init(client, project: database.project)
       return
     }
@@ -45,6 +47,8 @@ struct AdminServer {
     configuration.port = 0
     configuration.project = project
     if try DataDirectory.hasFiles(of: project, in: directory) { configuration.filesOwner = project }
+    // The server that usually uses the directory may keep more history than the default. This one must not remove it.
+    configuration.retention = Retention(historySeconds: Retention.historySecondsRange.upperBound)
     let started = try Server(configuration)
     let url = try started.start()
     let token = arguments.value("token") ?? started.accounts.serviceKeys.localAccessToken()

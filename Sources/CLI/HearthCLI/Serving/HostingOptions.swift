@@ -28,6 +28,16 @@ enum HostingOptions {
     }
   }
 
+  /// Reads the files of the configuration again and returns the web apps that they, or the command line, name.
+  /// - Throws: ``HearthError/configuration(_:)`` if a file is not valid, or a value names no path.
+  static func reloadedSites(_ arguments: Arguments) throws(HearthError) -> [HearthConfiguration.HostedSite] {
+    do {
+      var arguments = arguments
+      arguments.readopt("hosting", from: try ConfigurationFile.settings(for: .serve, arguments))
+      return try sites(arguments)
+    } catch { throw .configuration(CommandFailure(error).message) }
+  }
+
   /// Parses one value.
   private static func site(_ text: String) -> HearthConfiguration.HostedSite {
     var site = HearthConfiguration.HostedSite(text)

@@ -1,6 +1,7 @@
 import Accounts
 import DatabaseService
 import DocumentModel
+import FirebaseExport
 import DocumentStore
 import FixtureTree
 import Glibc
@@ -38,6 +39,7 @@ extension Command {
         "enterprise-database", "NAME",
         "an enterprise edition database; NAME* is a prefix (default: enterprise* with --emulator)"),
       .value("map-size", "BYTES", "the maximum size of a database, as address space (default: 64G; in memory, 8G)"),
+      .value("history", "TIME", "keep past states of documents for this time, from 5m to 7d (default: 1h)"),
       .repeated("rules", "FILE", "security rules; DATABASE=FILE for the rules of one database (default: none)"),
       .value(
         "compat", "emulator",
@@ -91,14 +93,15 @@ extension Command {
     details: """
       When the server is ready, it prints one line to standard output: `hearth: listening on http://127.0.0.1:8080`.
       With TLS, the URL begins with https. It accepts HTTP/1.1 and HTTP/2 on the same port. On a terminal, it also shows
-      the mode, the project, the data directory, and the callers that rules admit. Mistakes that would surprise you later
+      the mode, the project, the data directory, and the callers that rules admit; otherwise, with the log format plain, one
+      line of JSON on standard error contains these facts, unless --quiet is given. Mistakes that would surprise you later
       are warnings, such as missing or expired rules, or plain HTTP on a public address.
 
       In production mode, the server needs a project. If neither an option nor a file names it, the server uses the only
       project of the data directory.
 
       SIGTERM and SIGINT stop the server: it finishes running requests first, for at most --stop-grace seconds. SIGHUP
-      makes it reload the rules, the certificate with its key, the trusted keys, and the rules of web apps. At a
+      makes it reload the rules, the certificate with its key, the trusted keys, and the list and rules of web apps. At a
       terminal, SIGHUP stops the server if there is nothing to reload. The server also reloads rules when their file
       changes. If rules do not compile at the start, the server exits with code 65. If they do not compile later, it
       keeps the previous rules.
@@ -200,11 +203,13 @@ extension Command {
     var summary = ExportSummary()
     if let sources, case .directory(let path) = configuration.storage {
       if !sources.documents.isEmpty {
-        summary.documents = try DirectoryImport(
-          directory: path, mapBytes: configuration.mapBytes,
-          indexes: try configuration.indexes.first { $0.database == sources.documents.database.database }
-            .map { try IndexFile.read(file: $0.path) }
-        ).run(sources.documents, isQuiet: isQuiet(arguments))
+        summary.documents = try sources.named {
+          try DirectoryImport(
+            directory: path, mapBytes: configuration.mapBytes,
+            indexes: try configuration.indexes.first { $0.database == sources.documents.database.database }
+              .map { try IndexFile.read(file: $0.path) }
+          ).run(sources.documents, isQuiet: isQuiet(arguments))
+        }
       }
     }
     allowManyFiles()
@@ -217,8 +222,10 @@ extension Command {
       }
       var progress = Progress(isQuiet: isQuiet(arguments))
       defer { progress.clear() }
-      summary.documents = try database.load(sources.documents) {
-        progress.show($0, "documents imported", fraction: sources.documents.fraction(after: $0))
+      summary.documents = try sources.named {
+        try database.load(sources.documents) {
+          progress.show($0, "documents imported", fraction: sources.documents.fraction(after: $0))
+        }
       }
     }
     let url = try server.start()
@@ -325,6 +332,12 @@ extension Command {
     // Address space is finite: a test suite may use thousands of databases in memory.
     if storage == .inMemory { configuration.mapBytes = 8 << 30 }
     configuration.mapBytes = try arguments.bytes("map-size", in: 1 << 20...1 << 46) ?? configuration.mapBytes
+    if let seconds = try arguments.seconds("history") {
+      guard Retention.historySecondsRange.contains(seconds) else {
+        throw arguments.refusal(of: "history", arguments.value("history") ?? "", "must be a time from 5m to 7d")
+      }
+      configuration.retention = Retention(historySeconds: seconds)
+    }
     configuration.requiresIndexes = arguments.has("require-indexes")
     configuration.hasConsole = !arguments.has("no-console")
     configuration.indexes = arguments.values("indexes").map(databaseFile)
@@ -345,6 +358,10 @@ extension Command {
     try SignInOptions.apply(arguments, to: &configuration)
     configuration.storageRules = arguments.value("storage-rules")
     configuration.hosting = try HostingOptions.sites(arguments)
+    // The options of a project's own file are read again with its folder.
+    if arguments.accepts("config") {
+      configuration.loadHosting = { () throws(HearthError) in try HostingOptions.reloadedSites(arguments) }
+    }
     configuration.webSDK = arguments.value("web-sdk")
     configuration.log = try log(arguments)
     configuration.requestLogInterval = try arguments.integer("log-requests", in: 1...1_000_000_000)
@@ -386,6 +403,7 @@ extension Command {
       "host": [configuration.host], "port": [String(configuration.port)],
       "map-size": [String(configuration.mapBytes)], "mail-from": [configuration.accounts.mailSender],
       "stop-grace": [String(configuration.stopGraceSeconds)],
+      "history": ["\(configuration.retention.historySeconds)s"],
     ]
     switch configuration.storage {
     case .inMemory: values["in-memory"] = [""]

@@ -74,13 +74,21 @@ struct StartReport {
   }
 
   /// Shows the report. On a terminal with the plain log format, it consists of lines for people. Otherwise each part is
-  /// an event of the log; the plain format has only the warnings, because programs read it.
+  /// an event of the log. With the plain format, the facts are one line of JSON, because programs read it.
   func show(_ arguments: Arguments) {
     let isPlain = arguments.value("log") ?? "plain" == "plain"
     let terminal = Terminal.error
     guard isPlain, terminal.isTerminal else {
       for text in remarks { configuration.log?.write(LogEvent(.info, "configuration.firebase", text)) }
-      if !isPlain { configuration.log?.write(LogEvent(.info, "server.listening", "", fields)) }
+      let event = LogEvent(.info, "server.listening", "", fields)
+      if !isPlain {
+        configuration.log?.write(event)
+      } else if !arguments.has("quiet") {
+        configuration.log?.flush()
+        let writer = LogWriter(format: .json)
+        writer.write(event)
+        writer.flush()
+      }
       for warning in warnings {
         let fields: [LogEvent.Field] = [("topic", .text(warning.topic)), ("advice", .text(warning.advice ?? ""))]
         let text = isPlain ? warning.text + (warning.advice.map { " (\($0))" } ?? "") : warning.text
@@ -109,9 +117,18 @@ struct StartReport {
     var fields: [LogEvent.Field] = [("url", .text(url)), ("version", .text(Version.current))]
     fields.append(("mode", .text(configuration.mode == .emulator ? "emulator" : "production")))
     if let project = configuration.project { fields.append(("project", .text(project))) }
-    if case .directory(let path) = configuration.storage { fields.append(("data", .text(path))) }
+    if let load = configuration.loadProjects { fields.append(("projects", .integer((try? load())?.count ?? 0))) }
+    if case .directory(let path) = configuration.storage {
+      fields.append(("data", .text(path)))
+    } else {
+      fields.append(("data", .text("in memory")))
+    }
     fields.append(("rules", .text(configuration.rules.map { $0.path }.joined(separator: ","))))
+    if let rules = configuration.storageRules { fields.append(("storageRules", .text(rules))) }
     if let publicURL = configuration.publicURL { fields.append(("publicUrl", .text(publicURL))) }
+    if let metrics = configuration.metricsAddress {
+      fields.append(("metrics", .text("\(metrics.host):\(metrics.port)")))
+    }
     return fields
   }
 }

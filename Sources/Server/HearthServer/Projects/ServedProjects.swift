@@ -295,6 +295,7 @@ final class ServedProjects: Sendable {
     merged.fetchDocument = project.fetchDocument ?? configuration.fetchDocument
     merged.providerFetch = project.providerFetch ?? configuration.providerFetch
     merged.hosting = project.hosting
+    merged.loadHosting = nil
     return merged
   }
 

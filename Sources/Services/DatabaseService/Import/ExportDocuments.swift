@@ -20,6 +20,16 @@ package struct ExportDocuments {
     self.root = root
   }
 
+  /// Returns the number of documents in the whole database, or `nil` for an export of a part. Cost: reads every key of
+  /// a document.
+  /// - Throws: ``StorageError`` if a read fails.
+  package func documentCount() throws(StorageError) -> Int? {
+    guard root.isRoot else { return nil }
+    let snapshot = try store.snapshot()
+    defer { snapshot.end() }
+    return try DatabaseContents.documentCount(snapshot)
+  }
+
   /// The maximum number of documents read from one snapshot.
   private static let sliceDocumentsMax = 2000
 

@@ -21,6 +21,12 @@ package struct DatabaseContents: Equatable, Sendable {
     changes = try Self.count(.changeLog, snapshot)
   }
 
+  /// Counts the documents. Cost: reads every key of a document.
+  /// - Throws: ``StorageError`` if the read fails.
+  package static func documentCount(_ snapshot: any KeyValueSnapshot) throws(StorageError) -> Int {
+    try count(.documents, snapshot)
+  }
+
   /// Returns whether the database has no documents and no history. Cost: two lookups.
   /// - Throws: ``StorageError`` if the read fails.
   package static func isEmpty(_ snapshot: any KeyValueSnapshot) throws(StorageError) -> Bool {
