@@ -29,7 +29,9 @@ import TestSupport
     #expect(exported.exit == .code(0) && exported.output == "exported 1 account\n", "\(exported.output)")
     let other = try hearth(
       "export", "--format", "firebase", directory.file("other"), "--data", data, "--project", "typo")
-    #expect(other.exit == .code(1) && other.output.contains("has no database projects/typo/databases/(default)"), "\(other.output)")
+    #expect(
+      other.exit == .code(1) && other.output.contains("has no database projects/typo/databases/(default)"),
+      "\(other.output)")
   }
 
   /// Makes `export`: documents of a fixture, accounts and files in the form of firebase-tools.
