@@ -11,6 +11,7 @@ import Testing
   static let sources: [(heading: String, path: String)] = [
     ("Documents, queries and transactions", "Sources/Model/DocumentModel/Limits.swift"),
     ("Databases of an emulator", "Sources/Storage/DocumentStore/Catalog/BlankDatabases.swift"),
+    ("Disk usage by collection", "Sources/Storage/DocumentStore/Maintenance/CollectionUseReport.swift"),
     ("Queries", "Sources/Query/QueryEngine/Planning/QueryError.swift"),
     ("Listeners", "Sources/Watch/WatchStream.swift"),
     ("Changes that wait for a listener", "Sources/Watch/Subscriber.swift"),
@@ -31,6 +32,7 @@ import Testing
     ("Codes for telephones", "Sources/Services/IdentityService/PhoneCodes.swift"),
     ("Sign-in at other providers", "Sources/Services/IdentityService/OpenID/ProviderLimits.swift"),
     ("Batches of accounts", "Sources/Services/IdentityService/BatchCreate.swift"),
+    ("Requests per minute", "Sources/Services/DatabaseService/Limits/RateLimiter.swift"),
     ("Keys of programs", "Sources/Services/Accounts/Tokens/ServiceKeys.swift"),
     ("Buckets", "Sources/Services/Files/Objects/Bucket.swift"),
     ("Names of files", "Sources/Services/Files/Objects/ObjectName.swift"),

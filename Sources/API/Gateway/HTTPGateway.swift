@@ -40,7 +40,8 @@ package struct HTTPGateway: Sendable {
     operations: OperationsService
   ) {
     verifier = accounts.mode.acceptsUnsignedTokens ? EmulatorTokens(accounts) : AccountTokens(accounts)
-    let authenticator = Authenticator(verifier: verifier, mode: service.mode, hostName: hostName)
+    let authenticator = Authenticator(
+      verifier: verifier, mode: service.mode, hostName: hostName, limiter: service.limiter)
     let channels = WebChannelHandler(service, authenticator)
     let metrics = MetricsReport(operations, service) { channels.openChannels }
     self.operations = RequestDispatcher(
@@ -49,7 +50,7 @@ package struct HTTPGateway: Sendable {
       ).endpoints)
     let hosting = sites.map { HostedAppsAPI($0, authenticator) }
     let root = RootHandler(operations, authenticator, app: hosting.map(Self.appPage))
-    var endpoints = Self.documents(service, authenticator, channels, files)
+    var endpoints = Self.documents(service, authenticator, channels, files, accounts)
     endpoints += KeysHandler(accounts, authenticator, addresses: addresses).endpoints
     endpoints += IdentityHandler(identity, authenticator).endpoints
     endpoints += SignInPages(identity, authenticator, usesTLS: usesTLS).endpoints
@@ -68,12 +69,14 @@ package struct HTTPGateway: Sendable {
   }
 
   private static func documents(
-    _ service: FirestoreService, _ authenticator: Authenticator, _ channels: WebChannelHandler, _ files: StorageService?
+    _ service: FirestoreService, _ authenticator: Authenticator, _ channels: WebChannelHandler,
+    _ files: StorageService?,
+    _ accounts: AccountStore
   ) -> [any Endpoint] {
     let rest = RESTHandler(service, authenticator)
     return ChangeFeedHandler(rest).endpoints + rest.endpoints + GRPCHandler(service, authenticator).endpoints
       + channels.endpoints + AdminHandler(service, authenticator).endpoints
-      + EmulatorHandler(service, authenticator, files: files).endpoints
+      + EmulatorHandler(service, authenticator, files: files, accounts: accounts).endpoints
   }
 
   /// The routes of files. Those of signed URLs are the last, because they have every path.

@@ -80,12 +80,16 @@ public final class Server: Sendable {
     service = FirestoreService(
       databases: registry, mode: configuration.serverMode, rules: rulesRegistry,
       proofMode: configuration.isEmulatorCompatible ? .emulator : .sound,
-      requiresIndexes: configuration.requiresIndexes, observer: configuration.accessObserver)
+      requiresIndexes: configuration.requiresIndexes, observer: configuration.accessObserver,
+      limiter: configuration.rates.isEmpty ? nil : RateLimiter(configuration.rates))
     files = FilesSetup.make(configuration, directory, registry)
     var transport = TransportConfiguration()
     transport.host = configuration.host
     transport.port = configuration.port
     transport.furtherPorts = emulatorPorts.further
+    for text in configuration.trustedProxies where !transport.trustedProxies.add(text) {
+      throw HearthError.configuration("'\(text)' is not the address or network of a proxy")
+    }
     transport.tls = configuration.tls.map { TLSConfiguration(certificateFile: $0.certificate, keyFile: $0.key) }
     transport.targetBytesMax = 48 << 10
     transport.bodyBytesMax = HTTPGateway.bodyBytesMax

@@ -30,6 +30,7 @@ package final class MetricsReport: Sendable {
     text.sample([("version", operations.version)], 1)
     appendTransport(to: &text)
     appendService(to: &text)
+    appendLimits(to: &text)
     appendCommits(to: &text, as: administrator)
     appendListeners(to: &text, as: administrator)
     appendDatabases(to: &text, as: administrator)
@@ -99,6 +100,15 @@ package final class MetricsReport: Sendable {
     text.sample([], counts[.listenerResets])
     text.family("hearth_transactions_begun_total", .counter, "Transactions begun by clients.")
     text.sample([], counts[.transactions])
+  }
+
+  private func appendLimits(to text: inout MetricsText) {
+    guard let limiter = service.limiter else { return }
+    text.family(
+      "hearth_rate_limited_total", .counter, "Requests refused because a caller exceeded a limit of a minute.")
+    for kind in RateLimiter.Kind.allCases where limiter.limits(kind) {
+      text.sample([("limit", kind.name)], limiter.refusals(kind))
+    }
   }
 
   private func appendCommits(to text: inout MetricsText, as administrator: Administrator) {

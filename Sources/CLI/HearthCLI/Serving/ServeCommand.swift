@@ -34,6 +34,7 @@ extension Command {
         "enterprise-database", "NAME",
         "an enterprise edition database; NAME* is a prefix (default: enterprise* with --emulator)"),
       .value("map-size", "BYTES", "the maximum size of a database, as address space (default: 64G; in memory, 8G)"),
+      .value("history", "TIME", "keep past states of documents for this time, from 5m to 7d (default: 1h)"),
       .repeated("rules", "FILE", "security rules; DATABASE=FILE for the rules of one database (default: none)"),
       .value(
         "compat", "emulator",
@@ -70,6 +71,15 @@ extension Command {
         "trust-issuer", "ISSUER",
         "accept tokens of ISSUER (or ISSUER,AUDIENCE); ISSUER=FILE reads its keys from a file"),
     ] + BackupSchedule.options + [
+      .value("user-requests", "N", "requests that one signed-in user may make in a minute (default: any number)"),
+      .value(
+        "address-requests", "N",
+        "requests that unauthenticated callers of one address may make in a minute (default: any number)"),
+      .value("user-reads", "N", "documents that one signed-in user may read in a minute (default: any number)"),
+      .value("user-writes", "N", "documents that one signed-in user may write in a minute (default: any number)"),
+      .repeated(
+        "trusted-proxy", "ADDRESS",
+        "the address or network of a proxy on another machine, such as 10.0.0.0/8, that names the clients"),
       .value("metrics-address", "HOST:PORT", "serve /metrics, /healthz and /readyz there, without credentials"),
       .value("log", "FORMAT", "the format of the log on standard error: plain, text or json (default: plain)")
         .with(choices: ["plain", "text", "json"]),
@@ -306,6 +316,12 @@ extension Command {
     // Address space is finite: a test suite may use thousands of databases in memory.
     if storage == .inMemory { configuration.mapBytes = 8 << 30 }
     configuration.mapBytes = try arguments.bytes("map-size", in: 1 << 20...1 << 46) ?? configuration.mapBytes
+    if let seconds = try arguments.seconds("history") {
+      guard Retention.historySecondsRange.contains(seconds) else {
+        throw arguments.refusal(of: "history", arguments.value("history") ?? "", "must be a time from 5m to 7d")
+      }
+      configuration.retention = Retention(historySeconds: seconds)
+    }
     configuration.requiresIndexes = arguments.has("require-indexes")
     configuration.indexes = arguments.values("indexes").map(databaseFile)
     configuration.rules = arguments.values("rules").map { text in
@@ -324,6 +340,7 @@ extension Command {
     }
     try SignInOptions.apply(arguments, to: &configuration)
     configuration.storageRules = arguments.value("storage-rules")
+    try LimitOptions.apply(arguments, to: &configuration)
     configuration.hosting = try HostingOptions.sites(arguments)
     configuration.webSDK = arguments.value("web-sdk")
     configuration.log = try log(arguments)
@@ -343,6 +360,7 @@ extension Command {
       "host": [configuration.host], "port": [String(configuration.port)],
       "map-size": [String(configuration.mapBytes)], "mail-from": [configuration.accounts.mailSender],
       "stop-grace": [String(configuration.stopGraceSeconds)],
+      "history": ["\(configuration.retention.historySeconds)s"],
     ]
     switch configuration.storage {
     case .inMemory: values["in-memory"] = [""]

@@ -307,6 +307,36 @@ package struct DatabaseAccess: Sendable {
     response.authorization = Authorization(version: version, time: now)
   }
 
+  // MARK: Limits
+
+  /// Checks that the caller may read more documents in this minute.
+  /// - Throws: `RESOURCE_EXHAUSTED` if it may not.
+  func requireReads() throws(Status) {
+    guard case .restricted(let authorizer) = access, let limiter = authorizer.evaluations.limiter else { return }
+    try limiter.take(.userReads, 0, of: authorizer.auth)
+  }
+
+  /// Counts documents that the caller has read.
+  func countReads(_ count: Int, in counters: ServiceCounters) {
+    counters.add(count, to: .documentsRead)
+    chargeReads(count)
+  }
+
+  /// Consumes the allowance of the caller for documents that it has read.
+  func chargeReads(_ count: Int) {
+    guard case .restricted(let authorizer) = access, let limiter = authorizer.evaluations.limiter else { return }
+    limiter.charge(.userReads, count, of: authorizer.auth)
+  }
+
+  /// Counts documents that the caller writes.
+  /// - Throws: `RESOURCE_EXHAUSTED` if the caller may write no more in this minute.
+  func takeWrites(_ count: Int) throws(Status) {
+    guard count > 0, case .restricted(let authorizer) = access, let limiter = authorizer.evaluations.limiter else {
+      return
+    }
+    try limiter.take(.userWrites, count, of: authorizer.auth)
+  }
+
   // MARK: Commits
 
   /// Commits writes, after the reads of a transaction if one is given. Rules authorize every document of the commit.

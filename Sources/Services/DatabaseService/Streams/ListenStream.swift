@@ -263,11 +263,13 @@ package final class ListenStream {
           switch access {
           case .unrestricted: break
           case .restricted(let authorizer):
+            try authorizer.evaluations.limiter?.take(.userReads, 1, of: authorizer.auth)
             dependencies = try authorizer.authorizeList(query.resolved.query, in: database, reader.snapshot)
           }
           try service.checkIndexes(of: query.resolved, database.edition, database.indexes(&reader))
         case .documents(let keys):
           guard case .restricted(let authorizer) = access else { return }
+          try authorizer.evaluations.limiter?.take(.userReads, keys.count, of: authorizer.auth)
           for key in keys {
             let document = try reader.document(key)
             dependencies.formUnion(try authorizer.authorizeGet(key, document?.fields, in: database, reader.snapshot))
