@@ -159,7 +159,8 @@ let package = Package(
       "Gateway", in: "API",
       [
         "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "HostingAPI", "GatewayCore", "Transport",
-        "IdentityService", "Accounts", "FileService", "Hosting", "DatabaseService", "Callers", "DocumentModel",
+        "IdentityService", "Accounts", "FileService", "Hosting", "DatabaseService", "Callers", "WireFormat",
+        "DocumentModel",
       ]),
     library(
       "HearthServer", in: "Server",

@@ -90,7 +90,7 @@ struct Command: Sendable {
       .indexes, .stats, .listeners, .accountsList, .accountsCreate, .accountsDelete,
       .accountsSetClaims, .accountsDisable, .accountsEnable, .accountsExport, .accountsImport, .keysCreate,
       .keysList, .keysRevoke, .keysRotate, .token, .rulesCheck, .rulesTest, .rulesExplain, .filesList,
-      .filesCopy, .filesRemove, .completion,
+      .filesCopy, .filesRemove, .projectsList, .projectsCheck, .completion,
     ]
   }
 

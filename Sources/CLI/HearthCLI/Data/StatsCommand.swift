@@ -72,7 +72,11 @@ extension Command {
         return try AccountsStatistics(
           project: project, try LMDBStore.open(LMDBOptions(path: file, readOnly: true)))
       }
-      report.files = try directory.openFiles().map { try FilesStatistics($0.metadata, $0.contents) }
+      for owner in try DataDirectory.filesOwners(in: directory.path) {
+        guard let opened = try directory.openFiles(of: owner) else { continue }
+        let own = try FilesStatistics(opened.metadata, opened.contents)
+        report.files = report.files.map { FilesStatistics(zip($0.values, own.values).map(+)) } ?? own
+      }
     }
     if let project = arguments.value("project") {
       report.databases.removeAll { $0.project != project }

@@ -49,8 +49,9 @@ final class ServerClient {
   /// of trusted certificates.
   /// - Throws: ``CommandFailure`` if the URL is invalid.
   convenience init(url: String, token: String, _ arguments: Arguments, database: DatabaseID? = nil) throws {
-    guard let database = database ?? DatabaseID(project: DatabaseChoice.defaultProject) else {
-      throw CommandFailure.usage("'\(DatabaseChoice.defaultProject)' cannot name a project")
+    let project = DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject
+    guard let database = database ?? DatabaseID(project: project) else {
+      throw CommandFailure.usage("'\(project)' is not a valid project ID")
     }
     try self.init(
       Self.place(database, url, DatabaseChoice.authorities(arguments), Credential(token: token)))
@@ -508,6 +509,10 @@ final class ServerClient {
     // Identity Toolkit rejects a person's token without a project to bill.
     if credential.isPersonal, WebHost.isGoogles(place.host), place.host.hasPrefix("identitytoolkit") {
       headers.append((name: "X-Goog-User-Project", value: database.project))
+    }
+    // A server with several projects chooses one by this field if the path names none.
+    if !WebHost.isGoogles(place.host) {
+      headers.append((name: "google-cloud-resource-prefix", value: database.name))
     }
     return headers
   }

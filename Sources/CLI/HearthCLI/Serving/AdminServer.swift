@@ -47,6 +47,7 @@ struct AdminServer {
     configuration.project = project
     // The server that usually uses the directory may keep more history than the default. This one must not remove it.
     configuration.retention = Retention(historySeconds: Retention.historySecondsRange.upperBound)
+    if try DataDirectory.hasFiles(of: project, in: directory) { configuration.filesOwner = project }
     let started = try Server(configuration)
     let url = try started.start()
     let token = arguments.value("token") ?? started.accounts.serviceKeys.localAccessToken()

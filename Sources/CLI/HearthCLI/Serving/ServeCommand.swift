@@ -22,6 +22,10 @@ extension Command {
       .value("data", "DIR", "the data directory, created if missing (default: ./hearth-data)"),
       .flag("in-memory", "keep all data in memory (default: with --emulator and without --data)"),
       .value("project", "ID", "the project, by which apps name it (default: $HEARTH_PROJECT, $GOOGLE_CLOUD_PROJECT)"),
+      .repeated("databases", "NAME", "a database of the project to serve in production (default: (default))"),
+      .value(
+        "projects", "DIR", "in production, serve each folder of DIR as a project (default: projects beside hearth.json)"
+      ),
       .flag("emulator", "for development and tests: accept unsigned tokens; without rules, admit every client"),
       .flag(
         "allow-remote-emulator", "let an emulator listen beyond this machine; every client can be an administrator"),
@@ -112,6 +116,11 @@ extension Command {
       it. Options that neither sets are read from firebase.json: rules, indexes and hosting, and with --emulator the
       host and the ports.
 
+      A server in production serves several projects if there is a directory named projects beside hearth.json, or if
+      --projects names one. Each folder in it is a project; its name is the project ID. SIGHUP makes the server serve
+      new folders, and end those that were removed. --project then names the default project, if there is one. A
+      project that is not valid is reported, and the others are served.
+
       One port serves everything. Apps for Firebase's Emulator Suite often contain the ports of its services, so
       --emulator also listens on 9099 (accounts), 9199 (files) and 4400 (the hub), or on the ports that firebase.json
       names for them. If one of the default ports is in use, the server starts without it and logs a warning. With
@@ -175,11 +184,13 @@ extension Command {
     return 0
   }
 
-  /// Sets the project of a production server, which serves only one, to the only project of its data directory if the
+  /// Sets the project of a production server that serves only one to the only project of its data directory, if the
   /// options name none.
   /// - Throws: ``CommandFailure`` with advice if no project is known.
   private static func chooseProject(_ configuration: inout HearthConfiguration) throws {
-    guard configuration.mode == .production, configuration.project == nil else { return }
+    guard configuration.mode == .production, configuration.project == nil, configuration.loadProjects == nil else {
+      return
+    }
     var found: [String] = []
     if case .directory(let path) = configuration.storage { found = DataDirectory.projects(in: path) }
     guard found.count != 1 else { return configuration.project = found[0] }
@@ -254,8 +265,9 @@ extension Command {
     of server: Server, signals: sigset_t, _ configuration: HearthConfiguration, _ supervisor: Supervisor
   ) {
     let isReloadable =
-      configuration.tls != nil || !configuration.rules.isEmpty || configuration.storageRules != nil
-      || !configuration.trustedIssuers.isEmpty || !configuration.onlineIssuers.isEmpty || !configuration.hosting.isEmpty
+      configuration.tls != nil || configuration.loadProjects != nil || !configuration.rules.isEmpty
+      || configuration.storageRules != nil || !configuration.trustedIssuers.isEmpty
+      || !configuration.onlineIssuers.isEmpty || !configuration.hosting.isEmpty
     let endsOnHangUp = !isReloadable && !supervisor.isPresent && hasTerminal
     while true {
       let isAlive = { server.isResponsive(withinMilliseconds: 2000) }
@@ -309,6 +321,12 @@ extension Command {
     configuration.port = try arguments.integer("port", in: 0...65535) ?? configuration.port
     configuration.tls = try tlsFiles(arguments)
     configuration.project = DatabaseChoice.project(arguments)
+    if arguments.has("databases") { configuration.databases = try databases(arguments) }
+    if !isEmulator, let directory = projectsDirectory(arguments) {
+      configuration.loadProjects = { () throws(HearthError) in
+        try ProjectFolder.all(in: directory).map { $0.source() }
+      }
+    }
     if arguments.has("enterprise-database") {
       configuration.enterpriseDatabases = arguments.values("enterprise-database")
     }
@@ -352,6 +370,29 @@ extension Command {
       throw arguments.refusal(of: "project", project, "is not a valid project ID")
     }
     return configuration
+  }
+
+  /// Returns the IDs of the databases to serve.
+  /// - Throws: ``CommandFailure`` if one is not valid.
+  private static func databases(_ arguments: Arguments) throws -> [String] {
+    let names = arguments.values("databases")
+    for name in names where DatabaseID(project: "p", database: name) == nil {
+      throw arguments.refusal(of: "databases", name, "is not a valid database ID")
+    }
+    return names
+  }
+
+  /// Returns the directory of project folders, or `nil` if the server has only one project: the option, or `projects`
+  /// beside the configuration file if both exist.
+  private static func projectsDirectory(_ arguments: Arguments) -> String? {
+    if let directory = arguments.value("projects") { return directory }
+    // The options of a project's own file do not name projects.
+    guard arguments.accepts("projects") else { return nil }
+    let file = arguments.value("config") ?? ConfigurationFile.name
+    let directory = file.contains("/") ? LocalPath.folder(of: file) + "/projects" : "projects"
+    var status = stat()
+    guard access(file, F_OK) == 0, stat(directory, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return nil }
+    return directory
   }
 
   /// Returns the values of options that the configuration determines, defaults included.
@@ -471,6 +512,9 @@ extension Command {
   private static func imports(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> ImportSources? {
     let files = arguments.values("import")
     guard !files.isEmpty else { return nil }
+    if configuration.loadProjects != nil {
+      throw arguments.refusal(of: ["import"], "needs a server with one project; use `hearth import` while it runs")
+    }
     return try ImportSources(
       files, database: try DatabaseChoice.database(arguments, project: configuration.project), parts: .all)
   }
