@@ -1,6 +1,7 @@
-import Callers
+package import Callers
 package import DatabaseService
 import Glibc
+import RulesEngine
 package import Transport
 
 extension RateLimiter {

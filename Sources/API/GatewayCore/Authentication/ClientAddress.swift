@@ -26,8 +26,8 @@ extension HTTPRequest {
   /// The host that the client named: the one that a trusted proxy forwards in `X-Forwarded-Host` or `Forwarded`, or
   /// otherwise that of the header `Host`.
   package var publicHost: String? {
-    let forwarded = isFromProxy ? lastHeader("x-forwarded-host") ?? forwarded("host") : nil
-    let last = forwarded.flatMap { $0.split(separator: UInt8(ascii: ",")).last }.map(Self.trimmed)
+    let named = isFromProxy ? lastHeader("x-forwarded-host") ?? forwarded("host") : nil
+    let last = named.flatMap { $0.split(separator: UInt8(ascii: ",")).last }.map(Self.trimmed)
     return (last ?? header("host")).map { String(decoding: $0, as: UTF8.self) }
   }
 
