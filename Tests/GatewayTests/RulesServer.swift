@@ -25,7 +25,7 @@ final class RulesServer {
   ///   - usesSystemClock: whether the clock is that of the machine instead of ``time``.
   init(
     _ mode: HearthConfiguration.Mode = .production, rules statements: String, users: [String] = [],
-    usesSystemClock: Bool = false
+    usesSystemClock: Bool = false, change: (inout HearthConfiguration) -> Void = { _ in }
   ) throws {
     directory = try TemporaryDirectory()
     let file = directory.path + "/firestore.rules"
@@ -37,6 +37,7 @@ final class RulesServer {
       $0.rules = [HearthConfiguration.RulesFile(file)]
       if !usesSystemClock { $0.clock = Clock { time.now } }
       $0.report = { lines.add($0) }
+      change(&$0)
     }
     for uid in users { try accounts.users.insert(User(uid: uid, createdAt: accounts.now() / 1000)) }
   }

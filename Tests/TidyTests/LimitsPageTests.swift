@@ -33,6 +33,7 @@ import Testing
     ("Codes for telephones", "Sources/Services/IdentityService/PhoneCodes.swift"),
     ("Sign-in at other providers", "Sources/Services/IdentityService/OpenID/ProviderLimits.swift"),
     ("Batches of accounts", "Sources/Services/IdentityService/BatchCreate.swift"),
+    ("Requests per minute", "Sources/Services/DatabaseService/Limits/RateLimiter.swift"),
     ("Keys of programs", "Sources/Services/Accounts/Tokens/ServiceKeys.swift"),
     ("Buckets", "Sources/Services/Files/Objects/Bucket.swift"),
     ("Names of files", "Sources/Services/Files/Objects/ObjectName.swift"),

@@ -43,7 +43,8 @@ package struct HTTPGateway: Sendable {
     operations: OperationsService, project: String? = nil
   ) {
     verifier = accounts.mode.acceptsUnsignedTokens ? EmulatorTokens(accounts) : AccountTokens(accounts)
-    let authenticator = Authenticator(verifier: verifier, mode: service.mode, hostName: hostName)
+    let authenticator = Authenticator(
+      verifier: verifier, mode: service.mode, hostName: hostName, limiter: service.limiter)
     let channels = WebChannelHandler(service, authenticator)
     let source = MetricsSource(project: project, service) { channels.openChannels }
     metrics = source

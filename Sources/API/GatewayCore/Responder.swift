@@ -10,6 +10,8 @@ package struct Responder: Sendable {
   package let exchange: Exchange
   /// The origin of the page that sends the request, if a browser reports it.
   private let origin: String?
+  /// The time after which the client may try again, or `nil` if the response does not say so.
+  private var retryAfterSeconds: Int?
   /// The header fields that scripts of other origins may read.
   package var exposedHeaders: StaticString =
     "ETag, X-HTTP-Session-Id, X-Client-Wire-Protocol, X-HTTP-Initial-Response"
@@ -18,6 +20,14 @@ package struct Responder: Sendable {
   package init(_ exchange: Exchange, _ request: borrowing HTTPRequest) {
     self.exchange = exchange
     origin = request.header("origin").map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// Returns a responder that asks the client to wait as long as an error says.
+  package func delaying(_ error: any Error) -> Responder {
+    guard let seconds = (error as? Status)?.retryAfterSeconds else { return self }
+    var responder = self
+    responder.retryAfterSeconds = seconds
+    return responder
   }
 
   /// Runs `work` on the loop of the connection. Use it to respond from another thread.
@@ -77,7 +87,7 @@ package struct Responder: Sendable {
     exchange.logFailure(of: status)
     var body = ErrorJSON.encode(status, httpStatus: httpStatus)
     if inArray { body = [UInt8(ascii: "[")] + body + [UInt8(ascii: "]")] }
-    sendJSON(body, status: httpStatus)
+    delaying(status).sendJSON(body, status: httpStatus)
   }
 
   /// Responds that the body exceeds the limit of the database. The transport responds the same way to even longer
@@ -145,6 +155,7 @@ package struct Responder: Sendable {
       headers.add("ETag", etag)
       headers.add("Cache-Control", "private, no-cache")
     }
+    if let retryAfterSeconds { headers.add("Retry-After", "\(retryAfterSeconds)") }
     writeOrigin(&headers)
   }
 

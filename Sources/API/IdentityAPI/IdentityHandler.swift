@@ -114,6 +114,9 @@ package final class IdentityHandler: API {
     if let status = error as? Status, status.code == .permissionDenied {
       return Self.send(.failure(AccountError(.permissionDenied, status.message)), responder)
     }
+    if let status = error as? Status, status.code == .resourceExhausted {
+      return Self.send(.failure(AccountError(.tooManyAttempts, status.message)), responder)
+    }
     Self.send(.failure(error), responder)
   }
 

@@ -46,6 +46,8 @@ package struct StorageContext: Sendable {
       switch error {
       case let error as FilesError: StorageErrorResponse(error, api)
       case let error as StorageErrorResponse: error
+      case let error as Status where error.code == .resourceExhausted:
+        StorageErrorResponse(status: 429, message: error.message, reason: "rateLimitExceeded")
       case let error as Status:
         StorageErrorResponse(
           status: error.code == .permissionDenied ? 403 : 401, message: error.message, reason: "authError")
@@ -58,13 +60,12 @@ package struct StorageContext: Sendable {
   /// Returns `http://host:port` as the client or its proxy names it. It is used only for URLs in the response, and
   /// no cache keeps those: a client that sends a wrong host misleads only itself.
   private func origin(_ request: borrowing HTTPRequest) -> String {
-    let isForwardedTLS = request.text("x-forwarded-proto").map { $0.split(separator: ",").first == "https" } ?? false
-    return "\(isForwardedTLS ? "https" : scheme)://\(Self.host(of: request))"
+    "\(request.isForwardedTLS ? "https" : scheme)://\(Self.host(of: request))"
   }
 
   /// Returns the host with its port, as the client or its proxy names it.
   static func host(of request: borrowing HTTPRequest) -> String {
-    host(request.text("x-forwarded-host")) ?? host(request.text("host")) ?? "localhost"
+    host(request.text("x-forwarded-host")) ?? host(request.publicHost) ?? "localhost"
   }
 
   /// Returns the host in a header, the first if several proxies added one; `nil` if the header has another form.

@@ -254,6 +254,11 @@ public struct HearthConfiguration: Sendable {
   package var clock = Clock.system
   /// Whether an emulator serves the console and logs requests for it.
   public var hasConsole = true
+  /// The limits of what callers may request in a minute.
+  package var rates = RequestRates()
+  /// The addresses and networks of the proxies on other machines whose headers about the client are trusted, such as
+  /// `10.0.0.7` or `10.0.0.0/8`.
+  public var trustedProxies: [String] = []
   /// The observer of all decisions of rules, in emulator mode only.
   package var accessObserver: (any AccessObserver)?
   /// The memory and the temporary files of queries.

@@ -62,6 +62,9 @@ public final class Server: Sendable {
     transport.host = configuration.host
     transport.port = configuration.port
     transport.furtherPorts = emulatorPorts.further
+    for text in configuration.trustedProxies where !transport.trustedProxies.add(text) {
+      throw HearthError.configuration("'\(text)' is not the address or network of a proxy")
+    }
     transport.tls = configuration.tls.map { TLSConfiguration(certificateFile: $0.certificate, keyFile: $0.key) }
     transport.targetBytesMax = 48 << 10
     transport.bodyBytesMax = HTTPGateway.bodyBytesMax

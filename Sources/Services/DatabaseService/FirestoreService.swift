@@ -24,6 +24,8 @@ package final class FirestoreService: Sendable {
   private let evaluations: RulesEvaluationPool
   /// Counters of requests and their results since the start.
   package var counters: ServiceCounters { evaluations.counters }
+  /// The limits of callers, or `nil` if nothing is limited.
+  package var limiter: RateLimiter? { evaluations.limiter }
   /// The hubs of the databases that have listeners.
   let watchHubs = WatchHubRegistry()
   /// The streams whose callers are checked when accounts or rules change.
@@ -34,10 +36,10 @@ package final class FirestoreService: Sendable {
   package init(
     databases: DatabaseRegistry, mode: ServerMode, rules: RulesRegistry = RulesRegistry(),
     proofMode: ProofMode = .sound,
-    requiresIndexes: Bool = false, observer: (any AccessObserver)? = nil
+    requiresIndexes: Bool = false, observer: (any AccessObserver)? = nil, limiter: RateLimiter? = nil
   ) {
     precondition(observer == nil || mode == .emulator, "decisions are observed in emulator mode only")
-    evaluations = RulesEvaluationPool(observer: observer)
+    evaluations = RulesEvaluationPool(observer: observer, limiter: limiter)
     self.databases = databases
     self.mode = mode
     self.rules = rules

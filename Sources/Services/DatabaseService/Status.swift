@@ -36,6 +36,8 @@ package struct Status: Error, Equatable, Sendable {
   /// The details of a fault of the server, for the log only, because they may contain paths of files. `nil` if the
   /// client caused the error.
   package private(set) var fault: String?
+  /// The time after which the client may try again, or `nil` if the client chooses it.
+  package var retryAfterSeconds: Int?
 
   package init(_ code: Code, _ message: String) {
     self.code = code

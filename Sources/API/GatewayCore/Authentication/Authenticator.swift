@@ -24,13 +24,16 @@ package struct Authenticator: Sendable {
 
   /// The host on which the operator lets the server listen, an address or a name, or `nil` if it is unknown.
   package let hostName: String?
+  /// The limits of callers, or `nil` if nothing is limited.
+  package let limiter: RateLimiter?
 
   /// Whether the server is an emulator, which test suites control without credentials.
   package var isForEmulator: Bool { mode.admitsCallersWithoutRules }
 
   /// Creates an authenticator for a server that listens on a host.
-  package init(verifier: (any TokenVerifier)?, mode: ServerMode, hostName: String? = nil) {
+  package init(verifier: (any TokenVerifier)?, mode: ServerMode, hostName: String? = nil, limiter: RateLimiter? = nil) {
     self.verifier = verifier
+    self.limiter = limiter
     self.mode = mode
     self.hostName = hostName
     everyone = nil
@@ -41,6 +44,7 @@ package struct Authenticator: Sendable {
     verifier = nil
     self.mode = mode
     hostName = nil
+    limiter = nil
     everyone = caller
   }
 

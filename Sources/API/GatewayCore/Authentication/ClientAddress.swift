@@ -2,17 +2,87 @@ import Glibc
 package import Transport
 
 extension HTTPRequest {
-  /// The client's address, or `nil` for this machine. If the peer is a proxy on this machine, it is the address
-  /// that the proxy forwards, or `unknown` if it forwards none.
+  /// The client's address, or `nil` for this machine. If a trusted proxy sent the request, it is the address that the
+  /// proxy forwards. If a proxy on this machine forwards an empty one, it is `unknown`.
   package var clientAddress: String? {
-    let peer = remoteAddress
-    guard peer.hasPrefix("127.") || peer == "::1" || peer.hasPrefix("::ffff:127.") else { return peer }
-    guard let header = lastHeader("x-forwarded-for") else { return nil }
-    // The proxy adds the last address itself, to the client's header or as another one. The client may have sent the
-    // others.
-    let last = header.split(separator: UInt8(ascii: ",")).last ?? header[0..<0]
-    let text = String(decoding: last.filter { (0x21...0x7E).contains($0) }.prefix(64), as: UTF8.self)
+    guard isFromProxy, let forwarded = forwardedAddress else { return isPeerLocal ? nil : remoteAddress }
+    let text = String(decoding: forwarded.filter { (0x21...0x7E).contains($0) }.prefix(64), as: UTF8.self)
     return text.isEmpty ? "unknown" : text
+  }
+
+  private var isPeerLocal: Bool {
+    let peer = remoteAddress
+    return peer.hasPrefix("127.") || peer == "::1" || peer.hasPrefix("::ffff:127.")
+  }
+
+  /// The address that the last proxy has added: the last one in `X-Forwarded-For` or, without that header, in
+  /// `Forwarded` (RFC 7239). The client may have sent the others. `nil` if neither exists. Trust it only if
+  /// ``isFromProxy``.
+  var forwardedAddress: UnsafeRawBufferPointer? {
+    guard let header = lastHeader("x-forwarded-for") else { return forwarded("for") }
+    return Self.withoutPort(Self.lastElement(of: header))
+  }
+
+  /// The host that the client named: the one that a trusted proxy forwards in `X-Forwarded-Host` or `Forwarded`, or
+  /// otherwise that of the header `Host`.
+  package var publicHost: String? {
+    let named = isFromProxy ? lastHeader("x-forwarded-host") ?? forwarded("host") : nil
+    let last = named.flatMap { $0.split(separator: UInt8(ascii: ",")).last }.map(Self.trimmed)
+    return (last ?? header("host")).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// Whether the client connected to a proxy by TLS, according to `X-Forwarded-Proto` or `Forwarded`.
+  package var isForwardedTLS: Bool {
+    let proto = header("x-forwarded-proto") ?? (isFromProxy ? forwarded("proto") : nil)
+    guard let first = proto?.split(separator: UInt8(ascii: ",")).first else { return false }
+    return Self.trimmed(first).elementsEqual("https".utf8)
+  }
+
+  /// The value of a parameter in the last element of the header `Forwarded`, without quotes. An address has no brackets
+  /// and no port. Cost: no allocation.
+  private func forwarded(_ name: StaticString) -> UnsafeRawBufferPointer? {
+    guard let header = lastHeader("forwarded") else { return nil }
+    var rest = Self.lastElement(of: header)[...]
+    while !rest.isEmpty {
+      let end = rest.firstIndex(of: UInt8(ascii: ";")) ?? rest.endIndex
+      let pair = rest[..<end]
+      rest = rest[end...].dropFirst()
+      guard let equals = pair.firstIndex(of: UInt8(ascii: "=")) else { continue }
+      let key = Self.trimmed(pair[..<equals])
+      guard key.count == name.utf8CodeUnitCount,
+        zip(key, UnsafeBufferPointer(start: name.utf8Start, count: key.count)).allSatisfy({ $0 | 0x20 == $1 })
+      else { continue }
+      var value = Self.trimmed(pair[equals...].dropFirst())
+      if value.count >= 2, value.first == UInt8(ascii: "\""), value.last == UInt8(ascii: "\"") {
+        value = UnsafeRawBufferPointer(rebasing: value[1..<value.count - 1])
+      }
+      return name.utf8Start[0] == UInt8(ascii: "f") ? Self.withoutPort(value) : value
+    }
+    return nil
+  }
+
+  /// Returns an address without the brackets of IPv6 and without a port, which some proxies add.
+  private static func withoutPort(_ value: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    if value.first == UInt8(ascii: "[") {
+      return UnsafeRawBufferPointer(rebasing: value.dropFirst().prefix { $0 != UInt8(ascii: "]") })
+    }
+    // An IPv6 address without brackets has several colons and no port.
+    guard let colon = value.firstIndex(of: UInt8(ascii: ":")), value.lastIndex(of: UInt8(ascii: ":")) == colon else {
+      return value
+    }
+    return UnsafeRawBufferPointer(rebasing: value[..<colon])
+  }
+
+  /// Returns the last element of a list with commas, without blanks around it. Cost: no allocation.
+  private static func lastElement(of header: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    trimmed(header[((header.lastIndex(of: UInt8(ascii: ",")) ?? -1) + 1)...])
+  }
+
+  private static func trimmed(_ text: Slice<UnsafeRawBufferPointer>) -> UnsafeRawBufferPointer {
+    var text = text
+    while let first = text.first, first == 0x20 || first == 0x09 { text.removeFirst() }
+    while let last = text.last, last == 0x20 || last == 0x09 { text.removeLast() }
+    return UnsafeRawBufferPointer(rebasing: text)
   }
 
   /// The client's address, or for IPv6 its /64 network, because each client can use all addresses of its network.

@@ -52,13 +52,13 @@ private struct BoundRoute<Target: API>: Endpoint {
         sink.received(request.body)
         sink.ended()
       }
-    } catch { target.refuse(error, request, responder) }
+    } catch { target.refuse(error, request, responder.delaying(error)) }
   }
 
   func open(_ request: borrowing HTTPRequest, _ match: RouteMatch, _ responder: Responder) -> (any BodySink)? {
     guard case .open(let open) = route.work else { return nil }
     do { return try open(target, request, try admit(request, match, responder)) } catch {
-      target.refuse(error, request, responder)
+      target.refuse(error, request, responder.delaying(error))
       return nil
     }
   }
@@ -71,6 +71,7 @@ private struct BoundRoute<Target: API>: Endpoint {
     guard route.access != .everyone else { return RoutedCall(.unauthenticated, match, responder) }
     let caller = try target.authenticate(request, route.access)
     try route.access.require(caller, target.authenticator)
+    if let limiter = target.authenticator.limiter, route.kind != .operations { try limiter.admit(caller, request) }
     let authenticator = target.authenticator
     if authenticator.isForEmulator, caller.isAdmin || route.isForTools,
       request.isFromForeignPage(hostName: authenticator.hostName)

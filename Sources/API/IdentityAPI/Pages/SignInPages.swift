@@ -250,9 +250,7 @@ package final class SignInPages: API {
 
   /// Returns the URL of this server as the browser sees it.
   private func ownURL(_ request: borrowing HTTPRequest) throws -> String {
-    let host = request.header("host").map { String(decoding: $0, as: UTF8.self) } ?? ""
-    let isForwardedTLS = request.header("x-forwarded-proto")?.starts(with: "https".utf8) ?? false
-    guard let url = service.ownURL(host: host, isSecure: usesTLS || isForwardedTLS) else {
+    guard let url = service.ownURL(host: request.publicHost ?? "", isSecure: usesTLS || request.isForwardedTLS) else {
       throw SignInFailure(
         .unauthorizedDomain,
         "This server does not know the name in the address of this page. Start it with --public-url, "

@@ -52,6 +52,7 @@ package final class MetricsReport: Sendable {
     text.family("hearth_channels_open", .gauge, "WebChannel channels open now.")
     for source in sources { text.sample(source.labels, source.channels()) }
     appendService(of: sources, to: &text)
+    appendLimits(of: sources, to: &text)
     appendCommits(of: sources, to: &text, as: administrator)
     appendListeners(of: sources, to: &text, as: administrator)
     appendDatabases(of: sources, to: &text, as: administrator)
@@ -123,6 +124,17 @@ package final class MetricsReport: Sendable {
     for (labels, counts) in rows { text.sample(labels, counts[.listenerResets]) }
     text.family("hearth_transactions_begun_total", .counter, "Transactions begun by clients.")
     for (labels, counts) in rows { text.sample(labels, counts[.transactions]) }
+  }
+
+  private func appendLimits(of sources: [MetricsSource], to text: inout MetricsText) {
+    guard sources.contains(where: { $0.service.limiter != nil }) else { return }
+    text.family("hearth_rate_limited_total", .counter, "Requests refused because a caller exceeded a limit.")
+    for source in sources {
+      guard let limiter = source.service.limiter else { continue }
+      for kind in RateLimiter.Kind.allCases where limiter.limits(kind) {
+        text.sample(source.labels + [("limit", kind.name)], limiter.refusals(kind))
+      }
+    }
   }
 
   private func appendCommits(

@@ -77,6 +77,15 @@ extension Command {
         "trust-issuer", "ISSUER",
         "accept tokens of ISSUER (or ISSUER,AUDIENCE); ISSUER=FILE reads its keys from a file"),
     ] + BackupSchedule.options + [
+      .value("user-requests", "N", "requests that one signed-in user may make in a minute (default: any number)"),
+      .value(
+        "address-requests", "N",
+        "requests that unauthenticated callers of one address may make in a minute (default: any number)"),
+      .value("user-reads", "N", "documents that one signed-in user may read in a minute (default: any number)"),
+      .value("user-writes", "N", "documents that one signed-in user may write in a minute (default: any number)"),
+      .repeated(
+        "trusted-proxy", "ADDRESS",
+        "the address or network of a proxy on another machine, such as 10.0.0.0/8, that names the clients"),
       .value("metrics-address", "HOST:PORT", "serve /metrics, /healthz and /readyz there, without credentials"),
       .value("log", "FORMAT", "the format of the log on standard error: plain, text or json (default: plain)")
         .with(choices: ["plain", "text", "json"]),
@@ -357,6 +366,7 @@ extension Command {
     }
     try SignInOptions.apply(arguments, to: &configuration)
     configuration.storageRules = arguments.value("storage-rules")
+    try LimitOptions.apply(arguments, to: &configuration)
     configuration.hosting = try HostingOptions.sites(arguments)
     // The options of a project's own file are read again with its folder.
     if arguments.accepts("config") {

@@ -41,6 +41,8 @@ final class Connection {
   let socket: Int32
   /// Whether the client connected to the admin socket.
   let isFromAdminSocket: Bool
+  /// Whether the client may be a proxy whose headers are trusted.
+  private(set) lazy var isFromProxy = server.configuration.trustedProxies.contains(peerOf: socket)
   /// The session of the current protocol, which `speak` chooses.
   private(set) lazy var session: any ConnectionSession = PrefaceSession(self)
   /// The position in the loop's list of connections.

@@ -290,7 +290,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
       version: isHTTP10 ? .http10 : .http11, method: method, target: UnsafeRawBufferPointer(rebasing: target),
       body: body,
       message: UnsafeRawPointer(message), fields: parser.fields, socket: connection.socket,
-      isFromAdminSocket: connection.isFromAdminSocket)
+      isFromAdminSocket: connection.isFromAdminSocket, isFromProxy: connection.isFromProxy)
     // A handler may still hold the last exchange, which must not become another request's.
     if !isKnownUniquelyReferenced(&exchange) { exchange = Exchange(server) }
     exchange.begin(self, method)

@@ -7,6 +7,7 @@ final class HTTP2Multiplexer {
   let server: LoopServer
   let socket: Int32
   let isFromAdminSocket: Bool
+  let isFromProxy: Bool
   /// Called when new output appears after `send` has ended.
   var onOutput: () -> Void = {}
   /// Called when the client answers a PING.
@@ -39,10 +40,11 @@ final class HTTP2Multiplexer {
   private var isAnnouncing = false
 
   /// - Returns: `nil` if memory is exhausted.
-  init?(_ server: LoopServer, socket: Int32, isFromAdminSocket: Bool = false) {
+  init?(_ server: LoopServer, socket: Int32, isFromAdminSocket: Bool = false, isFromProxy: Bool = true) {
     self.server = server
     self.socket = socket
     self.isFromAdminSocket = isFromAdminSocket
+    self.isFromProxy = isFromProxy
     let now = server.loop.nowMilliseconds
     guardian = HTTP2FloodGuard(nowMilliseconds: now)
     receivedMilliseconds = now

@@ -23,7 +23,8 @@ final class HTTP2Session: ConnectionSession {
   /// - Returns: `nil` if memory is exhausted.
   init?(_ connection: Connection) {
     let made = HTTP2Multiplexer(
-      connection.server, socket: connection.socket, isFromAdminSocket: connection.isFromAdminSocket)
+      connection.server, socket: connection.socket, isFromAdminSocket: connection.isFromAdminSocket,
+      isFromProxy: connection.isFromProxy)
     guard let multiplexer = made else { return nil }
     self.connection = connection
     self.multiplexer = multiplexer

@@ -192,7 +192,8 @@ final class HTTP2Stream: ResponseSink {
           HTTPRequest(
             version: .http2, method: head.method, target: UnsafeRawBufferPointer(rebasing: bytes[head.target]),
             body: body, message: bytes.baseAddress ?? multiplexer.server.padding, fields: fields,
-            socket: multiplexer.socket, isFromAdminSocket: multiplexer.isFromAdminSocket))
+            socket: multiplexer.socket, isFromAdminSocket: multiplexer.isFromAdminSocket,
+            isFromProxy: multiplexer.isFromProxy))
       }
     }
   }

@@ -35,11 +35,15 @@ package struct HTTPRequest: ~Copyable {
   /// Whether the request came over the admin socket of the data directory, which only the owner of the server's process
   /// and root can open. The transport sets this; no part of a request can.
   package let isFromAdminSocket: Bool
+  /// Whether a proxy whose headers about the client are trusted may have sent the request: one on this machine, or one
+  /// that the operator has named.
+  package let isFromProxy: Bool
 
   init(
     version: HTTPVersion, method: HTTPMethod, target: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer,
     message: UnsafeRawPointer,
-    fields: UnsafeBufferPointer<HeaderField>, socket: Int32, isFromAdminSocket: Bool = false
+    fields: UnsafeBufferPointer<HeaderField>, socket: Int32, isFromAdminSocket: Bool = false,
+    isFromProxy: Bool = true
   ) {
     self.version = version
     self.method = method
@@ -49,6 +53,7 @@ package struct HTTPRequest: ~Copyable {
     self.fields = fields
     self.socket = socket
     self.isFromAdminSocket = isFromAdminSocket
+    self.isFromProxy = isFromProxy
   }
 
   /// Returns the value of the first field with this name, without surrounding blanks, or `nil` if it is missing.
@@ -84,6 +89,12 @@ package struct HTTPRequest: ~Copyable {
   /// socket, the loopback address. Costs a system call.
   package var remoteAddress: String {
     socket < 0 || isFromAdminSocket ? "127.0.0.1" : SocketAddress.peer(of: socket)?.host ?? ""
+  }
+
+  /// Calls `body` with the 4 or 16 bytes of the numeric address of the other end of the connection, or no bytes if it has
+  /// none. Cost: one system call, no allocation.
+  package func withPeerAddress<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    PeerAddress.with(socket, body)
   }
 
   private func value(of field: HeaderField) -> UnsafeRawBufferPointer {

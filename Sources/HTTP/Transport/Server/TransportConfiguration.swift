@@ -11,6 +11,8 @@ package struct TransportConfiguration: Sendable {
   /// A socket that already listens, such as one from systemd, used instead of `host` and `port`. `start` takes
   /// ownership of it.
   package var listeningSocket: Int32?
+  /// The proxies whose headers about the client are trusted.
+  package var trustedProxies = TrustedProxies()
   /// The certificate for TLS, or `nil` to serve plain connections.
   package var tls: TLSConfiguration?
   /// The number of event loops, each on a thread of its own; at least 1. Default: one per core.

@@ -55,7 +55,8 @@ final class ProjectStack: Sendable {
     service = FirestoreService(
       databases: registry, mode: configuration.serverMode, rules: rulesRegistry,
       proofMode: configuration.isEmulatorCompatible ? .emulator : .sound,
-      requiresIndexes: configuration.requiresIndexes, observer: observer ?? configuration.accessObserver)
+      requiresIndexes: configuration.requiresIndexes, observer: observer ?? configuration.accessObserver,
+      limiter: configuration.rates.isEmpty ? nil : RateLimiter(configuration.rates))
     files = FilesSetup.make(configuration, directory, registry)
     accounts = try Self.openAccounts(configuration, directory)
     accounts.endStreams(of: service)

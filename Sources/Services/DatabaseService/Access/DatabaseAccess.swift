@@ -30,7 +30,7 @@ enum Access: Sendable {
 /// grant, and only the functions of this type make grants. So a read that is not authorized does not compile.
 package struct DatabaseAccess: Sendable {
   private let database: DocumentDatabase
-  private let access: Access
+  let access: Access
 
   init(_ database: DocumentDatabase, _ access: Access) {
     self.database = database

@@ -41,14 +41,17 @@ final class RulesEvaluationPool: Sendable {
   let counters = ServiceCounters()
   /// The observer of decisions, or `nil` if decisions are not recorded.
   let observer: (any AccessObserver)?
+  /// The limits of callers, or `nil` if nothing is limited.
+  let limiter: RateLimiter?
   /// Whether an observer exists. Cost: one load, without a retain.
   let isObserved: Bool
   private let idle: Mutex<[RulesEvaluation]>
   /// More than this would mean more concurrent requests, each on its own thread.
   private static var idleMax: Int { 16 }
 
-  init(observer: (any AccessObserver)? = nil) {
+  init(observer: (any AccessObserver)? = nil, limiter: RateLimiter? = nil) {
     self.observer = observer
+    self.limiter = limiter
     isObserved = observer != nil
     var room: [RulesEvaluation] = []
     room.reserveCapacity(Self.idleMax)

@@ -39,7 +39,7 @@ package final class BatchGetDocumentsCursor {
   ///   error of `found`.
   package func slice(_ found: (DocumentKey, StoredDocument?) throws -> Bool) throws {
     let before = next
-    defer { counters.add(next - before, to: .documentsRead) }
+    defer { access.countReads(next - before, in: counters) }
     let wantsMore = try access.read(again: grant.readTime) { snapshot in
       while next < grant.keys.count {
         let key = grant.keys[next]
@@ -119,6 +119,7 @@ extension FirestoreService {
     _ request: BatchGetDocumentsRequest, in id: DatabaseID, as caller: Caller
   ) throws -> BatchGetAuthorization {
     let access = try access(to: id, as: caller, creates: request.newTransaction != nil)
+    try access.requireReads()
     return try access.opening(request.newTransaction) {
       try beginTransaction($0, in: id, as: caller)
     } _: { opened in

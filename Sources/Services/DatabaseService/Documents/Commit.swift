@@ -10,12 +10,13 @@ extension FirestoreService {
   /// document of the commit. A commit that they deny fails with `PERMISSION_DENIED`, even if it has other errors
   /// too.
   /// - Throws: Errors found before the commit starts: those of ``access(to:as:)``, ``CommitError`` if the
-  ///   transaction is over, ``ModelError`` for invalid transforms.
+  ///   transaction is over, ``ModelError`` for invalid transforms, `RESOURCE_EXHAUSTED` if the caller writes too much.
   package func commit(
     _ writes: [Write], transaction: TransactionID? = nil, in id: DatabaseID, as caller: Caller,
     completion: @escaping @Sendable (Result<CommitOutcome, Status>) -> Void
   ) throws {
     let access = try access(to: id, as: caller)
+    try access.takeWrites(writes.count)
     try Self.check(writes)
     let reads = try transaction.map { id throws(CommitError) in
       try access.transactions.close(id, forWrites: !writes.isEmpty, by: access.owner)
@@ -36,6 +37,7 @@ extension FirestoreService {
     completion: @escaping @Sendable (Result<Document, Status>) -> Void
   ) throws {
     let access = try access(to: id, as: caller)
+    try access.takeWrites(1)
     try Self.check([write])
     noteSetup(of: id, by: access)
     access.commit(write) { result in completion(result.mapError { Status($0, database: id) }) }

@@ -12,13 +12,14 @@ extension FirestoreService {
     _ body: (StoredDocument, _ incarnation: UInt64) throws -> R
   ) throws -> R {
     let access = try access(to: id, as: caller, creates: false)
+    try access.requireReads()
     return try access.read(consistency) { snapshot in
       let grant = try access.grantGet(key, &snapshot)
       let document = snapshot.document(grant)
       if let transaction = snapshot.readTime.transaction {
         access.transactions.noteReads([(key, document?.updateVersion ?? 0)], in: transaction)
       }
-      counters.add(to: .documentsRead)
+      access.countReads(1, in: counters)
       guard let document else {
         throw Status(.notFound, "Document \"\(ResourceName(database: id, path: key.path).text)\" not found.")
       }

@@ -22,6 +22,7 @@ extension FirestoreService {
     _ request: ListDocumentsRequest, in id: DatabaseID, as caller: Caller
   ) throws -> ListDocumentsCursor {
     let access = try access(to: id, as: caller, creates: false)
+    try access.requireReads()
     // Rules do not cover missing documents.
     let administrator = request.showMissing ? try access.administrator() : nil
     guard request.pageSize >= 0 else { throw Status(.invalidArgument, "Page size must be nonnegative.") }
@@ -148,7 +149,9 @@ package final class ListDocumentsCursor {
   package func slice(
     responseBytes: () -> Int = { 0 }, _ found: (FoundDocument) throws -> Void
   ) throws -> [UInt8]? {
-    try access.read(again: &response) { snapshot in
+    let before = count
+    defer { access.chargeReads(count - before) }
+    return try access.read(again: &response) { snapshot in
       switch source {
       case .query(let query, let results):
         try listOrdered(query, results, snapshot, responseBytes, found)

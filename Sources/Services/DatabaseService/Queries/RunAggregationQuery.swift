@@ -80,6 +80,7 @@ extension FirestoreService {
     _ request: RunAggregationQueryRequest, in id: DatabaseID, as caller: Caller
   ) throws -> RunAggregationQueryCursor {
     let access = try access(to: id, as: caller, creates: request.newTransaction != nil)
+    try access.requireReads(counting: 1)
     let aggregations = request.aggregations
     guard !aggregations.isEmpty else { throw Status(.invalidArgument, "Aggregations can not be empty.") }
     guard aggregations.count <= Self.aggregationsMax else {

@@ -65,7 +65,7 @@ package final class RunQueryCursor {
   package func slice(_ found: (DocumentKey, StoredDocument) throws -> Bool) throws {
     guard !isAtEnd else { return }
     let before = returned
-    defer { counters.add(returned - before, to: .documentsRead) }
+    defer { access.countReads(returned - before, in: counters) }
     try access.read(again: &response) { snapshot in
       func show(_ key: DocumentKey, _ document: StoredDocument) throws -> Bool {
         returned += 1
@@ -90,6 +90,7 @@ extension FirestoreService {
   ///   read.
   package func runQuery(_ request: RunQueryRequest, in id: DatabaseID, as caller: Caller) throws -> RunQueryCursor {
     let access = try access(to: id, as: caller, creates: request.newTransaction != nil)
+    try access.requireReads()
     let resolved = try ResolvedQuery(request.query, in: id, edition: access.edition)
     return try access.opening(request.newTransaction) {
       try beginTransaction($0, in: id, as: caller)

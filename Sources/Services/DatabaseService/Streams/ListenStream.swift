@@ -34,6 +34,10 @@ package final class ListenStream {
   private var catchUp: CatchUp?
   /// The size of the operands for which memory was reserved, in bytes.
   private var reservedBytes = 0
+  /// The documents that were sent and not yet charged to the caller.
+  private var unchargedReads = 0
+  /// The newest target for which the caller's allowance of reads was checked. Targets have increasing numbers.
+  private var newestCheckedTarget = 0
   private var isOver = false
 
   /// The maximum number of steps in one pull.
@@ -118,6 +122,7 @@ package final class ListenStream {
   /// - Throws: ``Status`` if the stream as a whole cannot continue, and any error of `emit`.
   package func pull(_ emit: (WatchEvent) throws -> Bool) throws -> Progress {
     guard !isOver else { return .waiting }
+    defer { chargeReads() }
     advance()
     try checkCaller()
     stream.reauthorize(subscriber.takeReauthorizations())
@@ -196,6 +201,7 @@ package final class ListenStream {
     // Views have projected the documents that they share.
     case .modified(.shared), .removed(nil), .deleted: break
     }
+    unchargedReads += 1
     return try emit(
       .document(key, visible, target: id, readTime: Timestamp(uncheckedMicroseconds: version)))
   }
@@ -206,7 +212,10 @@ package final class ListenStream {
     while let action = stream.nextAction() {
       switch action {
       case .authorize(let target, let selection):
-        do { try authorize(target, selection) } catch { stream.end(target, because: error) }
+        do {
+          try requireReads(for: target, selection)
+          try authorize(target, selection)
+        } catch { stream.end(target, because: error) }
       case .request(let request):
         // The operands of a query are kept as long as the target exists.
         if !settleMemory(), case .join(let target, _, _) = request {
@@ -227,6 +236,29 @@ package final class ListenStream {
     if bytes < 0 { service.watchHubs.release(-bytes) }
     reservedBytes += bytes
     return true
+  }
+
+  // MARK: Limits
+
+  /// Checks that the caller may read more documents in this minute, if the target is new. A query counts as one.
+  /// - Throws: `RESOURCE_EXHAUSTED` if it may not.
+  private func requireReads(for target: Int, _ selection: TargetSelection) throws(Status) {
+    guard target > newestCheckedTarget else { return }
+    newestCheckedTarget = target
+    guard case .restricted(let authorizer) = access, let limiter = authorizer.evaluations.limiter else { return }
+    let isQuery = if case .query = selection { true } else { false }
+    try limiter.take(.userReads, isQuery ? 1 : 0, of: authorizer.auth)
+  }
+
+  /// Consumes the allowance of the caller for the documents that were sent. Targets that exist continue even if nothing
+  /// is left.
+  private func chargeReads() {
+    let count = unchargedReads
+    unchargedReads = 0
+    guard count > 0, case .restricted(let authorizer) = access, let limiter = authorizer.evaluations.limiter else {
+      return
+    }
+    limiter.charge(.userReads, count, of: authorizer.auth)
   }
 
   // MARK: Rules
