@@ -99,13 +99,19 @@ let package = Package(
       "QueryEngine", in: "Query",
       ["DocumentStore", "KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "Basics"]),
     library(
+      "PipelineEngine", in: "Query",
+      [
+        "PipelineExpressions", "QueryEngine", "DocumentStore", "KeyValue", "KeyEncoding", "WireFormat", "DocumentModel",
+        "Basics",
+      ]),
+    library(
       "Watch",
       ["Basics", "QueryEngine", "DocumentStore", "KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel"]),
     library("Callers", in: "Services", ["RulesEngine"]),
     library(
       "DatabaseService", in: "Services",
       [
-        "Callers", "RulesEngine", "Watch", "QueryEngine", "DocumentStore", "KeyEncoding", "Matching", "KeyValue",
+        "Callers", "RulesEngine", "Watch", "PipelineEngine", "QueryEngine", "DocumentStore", "KeyEncoding", "Matching", "KeyValue",
         "FirebaseExport", "FixtureTree", "WireFormat", "DocumentModel", "Basics",
       ]),
 

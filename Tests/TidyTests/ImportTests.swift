@@ -16,7 +16,7 @@ import Testing
     ["Archives", "Callers", "FirebaseExport", "IdentityService", "Matching"],
     ["DocumentStore", "RulesTesting"],
     ["QueryEngine"],
-    ["Watch"],
+    ["PipelineEngine", "Watch"],
     ["DatabaseService"],
     ["FileService", "GatewayCore"],
     ["FirestoreAPI", "HostingAPI", "IdentityAPI", "OperationsAPI", "StorageAPI"],
@@ -34,12 +34,14 @@ import Testing
     // copies database files without a server.
     "LMDBEngine": ["HearthServer", "HearthCLI", "Benchmarks"],
     // Handlers of the API read documents only through the service, which authorizes each read.
-    "DocumentStore": ["QueryEngine", "Watch", "DatabaseService", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers"],
-    "QueryEngine": ["Watch", "DatabaseService"],
+    "DocumentStore": [
+      "QueryEngine", "PipelineEngine", "Watch", "DatabaseService", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers",
+    ],
+    "QueryEngine": ["PipelineEngine", "Watch", "DatabaseService"], "PipelineEngine": ["DatabaseService"],
     // Handlers receive their caller from authentication and cannot create one.
     "Callers": ["DatabaseService", "FileService", "GatewayCore", "Gateway", "HearthServer", "Benchmarks"],
     "KeyValue": [
-      "LMDBEngine", "DocumentStore", "QueryEngine", "Watch", "DatabaseService", "Accounts", "Files", "HearthServer",
+      "LMDBEngine", "DocumentStore", "QueryEngine", "PipelineEngine", "Watch", "DatabaseService", "Accounts", "Files", "HearthServer",
       "HearthCLI", "Benchmarks",
     ],
     // Only the server and tools that measure or fuzz it use sockets.

@@ -53,8 +53,8 @@ package struct ExecutePipelineRequest: DecodableMessage, Equatable, Sendable {
 /// bytes.
 package struct PipelineResult: EncodableMessage {
   /// The full name of the document, in UTF-8, or `nil` if the row has none.
-  private let name: UnsafeRawBufferPointer?
-  private let fields: EncodedMap
+  package let name: UnsafeRawBufferPointer?
+  package let fields: EncodedMap
   private let createTime: Timestamp?
   private let updateTime: Timestamp?
 

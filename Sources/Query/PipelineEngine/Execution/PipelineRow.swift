@@ -1,0 +1,116 @@
+import DocumentModel
+import WireFormat
+
+/// The row at which an operator is. Operators that handle one row at a time change it in place, so it is allocated once
+/// for a pipeline, not for each row.
+final class PipelineRow {
+  /// A variable, which can be absent.
+  struct Variable {
+    let buffer = RowBuffer()
+    var isSet = false
+  }
+
+  /// The full name of the document, if ``hasName``.
+  let name = RowBuffer()
+  var hasName = false
+  var createTime: Timestamp?
+  var updateTime: Timestamp?
+  /// The fields in the form of stored documents. They are those of ``own``, or borrowed from the operator that read
+  /// them.
+  private(set) var fields = UnsafeRawBufferPointer(start: nil, count: 0)
+  private let own = RowBuffer()
+  private(set) var variables: [Variable]
+
+  init(variableCount: Int) {
+    variables = []
+    for _ in 0..<variableCount { variables.append(Variable()) }
+  }
+
+  var map: EncodedMap { EncodedMap(documentFields: fields) }
+
+  /// Removes everything but the variables.
+  func clear() {
+    fields = UnsafeRawBufferPointer(start: nil, count: 0)
+    dropMetadata()
+  }
+
+  func dropMetadata() {
+    hasName = false
+    createTime = nil
+    updateTime = nil
+  }
+
+  /// Sets fields that the caller keeps as long as the row is used.
+  func borrow(_ fields: UnsafeRawBufferPointer) { self.fields = fields }
+
+  /// Copies fields, which may refer to the row's present ones.
+  func assign(_ fields: [UInt8]) {
+    own.assign(fields)
+    self.fields = own.bytes
+  }
+
+  /// Sets a variable to an encoded value, or to absent.
+  func set(_ variable: Int, _ value: UnsafeRawBufferPointer?) {
+    variables[variable].isSet = value != nil
+    if let value { variables[variable].buffer.assign(value) }
+  }
+
+  /// Returns the encoded value of a variable, or `nil` if it is absent.
+  func value(of variable: Int) -> UnsafeRawBufferPointer? {
+    guard variable < variables.count, variables[variable].isSet else { return nil }
+    return variables[variable].buffer.bytes
+  }
+
+  /// Copies name and times of another row.
+  func copyMetadata(of row: PipelineRow) {
+    hasName = row.hasName
+    if hasName { name.assign(row.name.bytes) }
+    createTime = row.createTime
+    updateTime = row.updateTime
+  }
+
+  /// Copies the first variables of another row.
+  func copyVariables(of row: PipelineRow, _ count: Int) {
+    for index in 0..<min(count, variables.count) { set(index, row.value(of: index)) }
+  }
+
+  // MARK: Records
+
+  /// Appends the row as bytes, for ``restore(_:)``.
+  func appendRecord(to out: inout [UInt8]) {
+    out.append((hasName ? 1 : 0) | (createTime == nil ? 0 : 2) | (updateTime == nil ? 0 : 4))
+    if hasName { Self.append(name.bytes, to: &out) }
+    for time in [createTime, updateTime] {
+      if let time { withUnsafeBytes(of: time.microseconds) { out.append(contentsOf: $0) } }
+    }
+    for index in variables.indices {
+      out.append(variables[index].isSet ? 1 : 0)
+      if let value = value(of: index) { Self.append(value, to: &out) }
+    }
+    out.append(raw: fields)
+  }
+
+  private static func append(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) {
+    withUnsafeBytes(of: UInt32(bytes.count)) { out.append(contentsOf: $0) }
+    out.append(raw: bytes)
+  }
+
+  /// Restores a row from a record. Copies it.
+  func restore(_ record: UnsafeRawBufferPointer) {
+    var rest = record
+    func take(_ count: Int) -> UnsafeRawBufferPointer {
+      defer { rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count)) }
+      return UnsafeRawBufferPointer(rebasing: rest.prefix(count))
+    }
+    func takeBytes() -> UnsafeRawBufferPointer { take(Int(take(4).loadUnaligned(as: UInt32.self))) }
+    func takeTime() -> Timestamp { Timestamp(uncheckedMicroseconds: take(8).loadUnaligned(as: Int64.self)) }
+    let flags = take(1)[0]
+    hasName = flags & 1 != 0
+    if hasName { name.assign(takeBytes()) }
+    createTime = flags & 2 == 0 ? nil : takeTime()
+    updateTime = flags & 4 == 0 ? nil : takeTime()
+    for index in variables.indices { set(index, take(1)[0] == 0 ? nil : takeBytes()) }
+    own.assign(rest)
+    fields = own.bytes
+  }
+}

@@ -1,0 +1,115 @@
+package import Basics
+package import DocumentModel
+package import DocumentStore
+package import KeyValue
+import QueryEngine
+
+/// What the operators of a running pipeline share: the moment that it shows, the snapshot of the current slice, and its
+/// limits.
+package final class PipelineRun {
+  package let database: DatabaseID
+  /// The version of the documents that the pipeline reads.
+  let version: Int64
+  /// The time of the request, which `current_timestamp` returns.
+  let now: Timestamp
+  let indexes: IndexCatalog
+  let scratch: ScratchSpace
+  /// The name of the documents root and `/`, in UTF-8.
+  let root: [UInt8]
+
+  /// The snapshot of the current slice.
+  private(set) var snapshot: any KeyValueSnapshot
+  /// Checks each document before it becomes a row. The number is that of its source in ``PipelinePlan/sources``.
+  private(set) var review: Review?
+  /// The number of the current slice.
+  private(set) var slice = 0
+  /// The work that the current slice may still do, in the units of queries.
+  var unitsLeft = 0
+  /// Whether the pipeline waits for scratch space. If so, calls the closure when it can continue.
+  var blocked: ((@escaping @Sendable () -> Void) -> Bool)?
+  /// The scratch space of the operators that sort.
+  private var scratches: [Scratch] = []
+  /// The bytes that operators may hold in memory.
+  var heldLimit = PipelineLimits.heldBytesMax
+  /// The bytes that operators hold in memory.
+  private(set) var heldBytes = 0
+  /// The largest number of bytes held so far.
+  private(set) var heldBytesMax = 0
+  /// The documents and index entries read so far.
+  var work = QueryCost()
+  private var seed: UInt64
+
+  /// A function that throws if the caller may not see a document. A document that does not exist is `nil`.
+  /// Returns whether the slice may continue.
+  package typealias Review = (_ source: Int, DocumentKey, StoredDocument?) throws -> Bool
+
+  init(
+    in database: DatabaseID, at version: Int64, now: Timestamp, _ snapshot: any KeyValueSnapshot,
+    _ indexes: IndexCatalog, _ scratch: ScratchSpace, seed: UInt64
+  ) {
+    self.database = database
+    self.version = version
+    self.now = now
+    self.snapshot = snapshot
+    self.indexes = indexes
+    self.scratch = scratch
+    self.seed = seed
+    root = database.documentsRootBytes + [UInt8(ascii: "/")]
+  }
+
+  deinit { for scratch in scratches { scratch.end() } }
+
+  // MARK: Slices
+
+  func begin(_ snapshot: any KeyValueSnapshot, units: Int, _ review: Review?) throws(ScratchError) {
+    self.snapshot = snapshot
+    self.review = review
+    slice += 1
+    unitsLeft = units
+    blocked = nil
+    for scratch in scratches { try scratch.begin() }
+  }
+
+  func end() {
+    review = nil
+    for scratch in scratches { scratch.pause() }
+  }
+
+  /// Frees the scratch space. The pipeline cannot continue.
+  func finish() {
+    for scratch in scratches { scratch.end() }
+    scratches = []
+  }
+
+  /// Returns scratch space for one sort. Give it back with ``free(_:)``.
+  func makeScratch() -> Scratch {
+    let scratch = Scratch(self.scratch)
+    scratches.append(scratch)
+    return scratch
+  }
+
+  func free(_ scratch: Scratch) {
+    scratch.end()
+    scratches.removeAll { $0 === scratch }
+  }
+
+  /// Returns a number that starts the random numbers of one stage.
+  func nextSeed() -> UInt64 {
+    seed = seed &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+    return seed ^ seed >> 29
+  }
+
+  // MARK: Limits
+
+  /// Counts bytes that an operator keeps.
+  /// - Throws: ``PipelineError`` if the pipeline holds too much.
+  func hold(_ bytes: Int) throws(PipelineError) {
+    heldBytes += bytes
+    heldBytesMax = max(heldBytesMax, heldBytes)
+    guard heldBytes <= heldLimit else {
+      throw PipelineError("The pipeline holds more than \(heldLimit) bytes of data in memory.", .resourceExhausted)
+    }
+  }
+
+  func release(_ bytes: Int) { heldBytes -= bytes }
+}
