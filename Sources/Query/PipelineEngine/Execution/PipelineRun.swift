@@ -1,7 +1,7 @@
-package import Basics
+import Basics
 package import DocumentModel
-package import DocumentStore
-package import KeyValue
+import DocumentStore
+import KeyValue
 import QueryEngine
 
 /// What the operators of a running pipeline share: the moment that it shows, the snapshot of the current slice, and its

@@ -186,7 +186,7 @@ final class NearestOperator: SortingOperator {
     guard let distance = try out.withRawBytes({ (bytes) throws(WireError) in try distance(EncodedValue(bytes)) }) else {
       return false
     }
-    OrderedCode.append(.double(search.measure == .dotProduct ? -distance : distance), to: &key)
+    _ = OrderedCode.encode(.double(search.measure == .dotProduct ? -distance : distance), into: &key, budget: .max)
     if let tree {
       out.removeAll(keepingCapacity: true)
       try FieldWriter.write(tree.nodes, over: input.row.map, to: &out) { _ in .double(distance) }

@@ -1,5 +1,6 @@
 import DocumentModel
 import DocumentStore
+import RulesEngine
 
 /// The rules that apply to a caller. No case is a default: each decision has to handle both.
 enum Access: Sendable {

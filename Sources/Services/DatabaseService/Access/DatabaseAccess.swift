@@ -515,6 +515,7 @@ struct GuardedSnapshot: ~Copyable {
   /// Continues a pipeline; see ``PipelineEngine/PipelineExecution/slice(_:units:review:_:)``.
   func slice(_ pipeline: GuardedPipeline, _ found: (PipelineResult) throws -> Bool) throws {
     guard review != nil || pipeline.gets != nil else { return try pipeline.execution.slice(reader.snapshot, found) }
+    let review = review
     var newest = SnapshotReader(reader.snapshot)
     var evaluation: SliceEvaluation?
     try pipeline.execution.slice(
