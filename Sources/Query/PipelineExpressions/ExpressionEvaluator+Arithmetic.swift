@@ -115,7 +115,8 @@ extension ExpressionEvaluator {
         ?? fail(function, .overflow)
     case .double(let number):
       guard number.isFinite, places < 16 else { return .double(number) }
-      return .double(DecimalRounding.double(number, places: places, truncates: isTruncation))
+      let result = DecimalRounding.double(number, places: places, truncates: isTruncation)
+      return result.isFinite ? .double(result) : fail(function, .overflow)
     default: return fail(function, .type, 1)
     }
   }

@@ -152,8 +152,8 @@ extension ExpressionEvaluator {
   // MARK: Joining and splitting
 
   private func concatenation(_ arguments: Arguments) -> ExpressionValue {
+    guard arguments.count > 1 else { return fail(.concat, .argument) }
     let types = arguments[0].types
-    for index in 1..<arguments.count where arguments[index].types != types { return fail(.concat, .type) }
     return types == .array ? concatenated(arguments) : joined(arguments, isString: types == .string)
   }
 

@@ -171,6 +171,14 @@ package final class ExpressionEvaluator {
         return .error(ExpressionFault(.type, in: function, argument: index + 1))
       }
     }
+    if function.requiresOneType {
+      var common: ValueTypes = []
+      for index in 0..<count where !arguments[index].isNothing {
+        let found = arguments[index].types
+        if common.isEmpty { common = found }
+        if common != found { return .error(ExpressionFault(.type, in: function)) }
+      }
+    }
     return isNothing ? .null : nil
   }
 

@@ -101,7 +101,7 @@ enum ExpressionFunction: UInt8, CaseIterable {
     case .byteLength, .toLower, .toUpper, .stringReverse: Signature(.text)
     case .length: Signature([.string, .bytes, .array, .map, .vector])
     case .stringConcat: Signature(.propagating, 0...Self.many, [.string])
-    case .concat: Signature(.propagating, 2...Self.many, [[.string, .bytes, .array]])
+    case .concat: Signature(.propagating, 1...Self.many, [[.string, .bytes, .array]])
     case .trim, .ltrim, .rtrim: Signature(.propagating, 1...2, [.text])
     case .reverse: Signature([.string, .bytes, .array])
     case .substring: Signature(.eager, 2...3)
@@ -141,6 +141,14 @@ enum ExpressionFunction: UInt8, CaseIterable {
     case .geoDistance: Signature(.geoPoint, .geoPoint)
     case .scalar: Signature(.lazy, 1...1)
     default: Signature(.lazy, 0...Self.many)
+    }
+  }
+
+  /// Whether all arguments must have the same type. Strings and bytes do not mix.
+  var requiresOneType: Bool {
+    switch self {
+    case .concat, .trim, .ltrim, .rtrim, .stringIndexOf, .stringReplaceAll, .stringReplaceOne, .split: true
+    default: false
     }
   }
 
