@@ -86,6 +86,7 @@ let package = Package(
     library("Basics"),
     library("Digests", ["CCrypto", "CZlib"]),
     library("Compression", ["CZlib", "CZstd"]),
+    library("RegularExpressions", ["CRE2"]),
 
     // The store.
     library("KeyValue", in: "Storage"),
@@ -98,6 +99,10 @@ let package = Package(
     library(
       "QueryEngine", in: "Query",
       ["DocumentStore", "KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "Basics"]),
+    // The expressions of pipelines. They read rows as borrowed bytes and do not depend on the store.
+    library(
+      "PipelineExpressions", in: "Query",
+      ["KeyEncoding", "WireFormat", "DocumentModel", "RegularExpressions", "Basics"]),
     library(
       "PipelineEngine", in: "Query",
       [
@@ -116,7 +121,7 @@ let package = Package(
       ]),
 
     // Security rules. The engine reads documents through a protocol of its own and does not depend on the store.
-    library("RulesEngine", in: "Rules", ["WireFormat", "DocumentModel", "Digests", "Basics", "CRE2"]),
+    library("RulesEngine", in: "Rules", ["WireFormat", "DocumentModel", "Digests", "RegularExpressions", "Basics"]),
 
     // Rule tests as data: cases evaluated in process, reports, mutation tests.
     library("RulesTesting", in: "Rules", ["RulesEngine", "FixtureTree", "WireFormat", "DocumentModel"]),
@@ -231,6 +236,9 @@ let package = Package(
         "QueryEngine", "DocumentStore", "LMDBEngine", "KeyValue", "KeyEncoding", "Matching", "WireFormat",
         "DocumentModel", "Basics", "TestSupport",
       ]),
+    tests(
+      "PipelineExpressionsTests",
+      ["PipelineExpressions", "KeyEncoding", "WireFormat", "DocumentModel", "Basics", "TestSupport"]),
     tests(
       "DatabaseServiceTests",
       [

@@ -9,11 +9,11 @@ import Testing
       "CSodium",
       "CTimex", "CUV", "CXCrypt", "CXXHash", "CZlib", "CZstd",
     ],
-    ["Basics", "Compression", "Digests"],
+    ["Basics", "Compression", "Digests", "RegularExpressions"],
     ["DocumentModel", "KeyValue", "Transport", "WebClient"],
     ["LMDBEngine", "WireFormat"],
     ["Accounts", "Files", "FixtureTree", "HearthClient", "Hosting", "KeyEncoding", "RulesEngine"],
-    ["Archives", "Callers", "FirebaseExport", "IdentityService", "Matching"],
+    ["Archives", "Callers", "FirebaseExport", "IdentityService", "Matching", "PipelineExpressions"],
     ["DocumentStore", "RulesTesting"],
     ["QueryEngine"],
     ["PipelineEngine", "Watch"],
@@ -54,8 +54,9 @@ import Testing
     // Each C library has one Swift module that wraps it.
     "CHTTPParser": ["Transport"], "CLMDB": ["LMDBEngine"], "CNGHTTP2": ["Transport", "TestSupport"],
     "COpenSSL": ["Transport"],
-    // Rules and the patterns of hosting have regular expressions.
-    "CRE2": ["Hosting", "RulesEngine"], "CBeneath": ["Hosting"], "CSimdjson": ["WireFormat"], "CUV": ["Transport"],
+    // Rules, pipelines and the patterns of hosting have regular expressions.
+    "CRE2": ["Hosting", "RegularExpressions"], "CBeneath": ["Hosting"], "CSimdjson": ["WireFormat"],
+    "CUV": ["Transport"],
     // Benchmarks hold thousands of connections on one thread. The server does not use this module.
     "CEpoll": ["Benchmarks"],
     // `hearth doctor` asks the kernel whether the clock is synchronized.
