@@ -87,14 +87,19 @@ final class AggregateOperator: RowOperator {
     let group = try group(run)
     let first = group * grouping.accumulators.count
     for (index, accumulator) in grouping.accumulators.enumerated() {
-      let before = accumulators[first + index].heldBytes
       guard let argument = accumulator.argument, let evaluator else {
-        try accumulators[first + index].add(nil)
+        accumulators[first + index].addRow()
         continue
       }
-      let value = accumulator.function == .countIf ? .boolean(try evaluator.isTrue(argument)) : try evaluator.value(argument)
-      try accumulators[first + index].add(value)
-      let change = accumulators[first + index].heldBytes - before
+      let before = accumulators[first + index].bytes
+      // An error of the condition is not counted. All others fail the pipeline.
+      let value =
+        accumulator.function == .countIf
+        ? ExpressionValue.boolean(try evaluator.isTrue(argument)) : try evaluator.value(argument)
+      guard accumulators[first + index].add(value) else {
+        throw PipelineError("A value of function '\(accumulator.function.rawValue)' is nested too deeply.")
+      }
+      let change = accumulators[first + index].bytes - before
       if change != 0 {
         held += change
         try run.hold(change)
@@ -123,15 +128,15 @@ final class AggregateOperator: RowOperator {
       if case .absent = value {} else { try value.append(to: &values) }
       keys.append(start..<values.count)
     }
-    let bytes = values.count - before + key.count + Self.groupBytes
+    let bytes = values.count - before + key.count + Self.groupBytes * (1 + grouping.accumulators.count)
     held += bytes
     try run.hold(bytes)
     addGroup()
     return count - 1
   }
 
-  /// The memory of a group beside its key and its values.
-  private static let groupBytes = 160
+  /// The memory of a group beside its key and values, and of an accumulator.
+  private static let groupBytes = 256
 
   private func addGroup() {
     for accumulator in grouping.accumulators { accumulators.append(Accumulator(accumulator.function)) }
@@ -145,7 +150,7 @@ final class AggregateOperator: RowOperator {
     var ranges: [Range<Int>] = []
     for index in grouping.accumulators.indices {
       let start = results.count
-      try accumulators[group * grouping.accumulators.count + index].appendResult(to: &results)
+      accumulators[group * grouping.accumulators.count + index].appendResult(to: &results)
       ranges.append(start..<results.count)
     }
     try values.withUnsafeBytes { values in

@@ -55,8 +55,8 @@ package struct PipelineResult: EncodableMessage {
   /// The full name of the document, in UTF-8, or `nil` if the row has none.
   package let name: UnsafeRawBufferPointer?
   package let fields: EncodedMap
-  private let createTime: Timestamp?
-  private let updateTime: Timestamp?
+  package let createTime: Timestamp?
+  package let updateTime: Timestamp?
 
   package init(
     name: UnsafeRawBufferPointer?, fields: EncodedMap, createTime: Timestamp? = nil, updateTime: Timestamp? = nil
