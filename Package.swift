@@ -74,6 +74,8 @@ let package = Package(
       linkerSettings: [.linkedLibrary("re2"), .linkedLibrary("stdc++")]),
     // Of the package libcurl4-openssl-dev. Not linked: the first request loads the library.
     .target(name: "CCurl", path: path("CCurl", in: "C")),
+    // Of the package libstemmer0d. Not linked: the first search for a text loads the library.
+    .target(name: "CStemmer", path: path("CStemmer", in: "C")),
 
     // The model and its encodings.
     library("DocumentModel", in: "Model", ["Basics"]),
@@ -107,7 +109,7 @@ let package = Package(
       "PipelineEngine", in: "Query",
       [
         "PipelineExpressions", "QueryEngine", "DocumentStore", "KeyValue", "KeyEncoding", "WireFormat", "DocumentModel",
-        "Basics",
+        "Basics", "CStemmer",
       ]),
     library(
       "Watch",
@@ -116,7 +118,8 @@ let package = Package(
     library(
       "DatabaseService", in: "Services",
       [
-        "Callers", "RulesEngine", "Watch", "PipelineEngine", "QueryEngine", "DocumentStore", "KeyEncoding", "Matching", "KeyValue",
+        "Callers", "RulesEngine", "Watch", "PipelineEngine", "QueryEngine", "DocumentStore", "KeyEncoding", "Matching",
+        "KeyValue",
         "FirebaseExport", "FixtureTree", "WireFormat", "DocumentModel", "Basics",
       ]),
 
@@ -242,8 +245,8 @@ let package = Package(
     tests(
       "DatabaseServiceTests",
       [
-        "DatabaseService", "Callers", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue", "WireFormat",
-        "DocumentModel", "TestSupport",
+        "DatabaseService", "QueryEngine", "Callers", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue",
+        "WireFormat", "DocumentModel", "TestSupport",
       ]),
     tests(
       "WatchTests",

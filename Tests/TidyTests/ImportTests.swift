@@ -6,7 +6,7 @@ import Testing
   static let layers: [Set<String>] = [
     [
       "CBeneath", "CCrypto", "CCurl", "CEpoll", "CHTTPParser", "CLMDB", "CNGHTTP2", "COpenSSL", "CRE2", "CSimdjson",
-      "CSodium",
+      "CSodium", "CStemmer",
       "CTimex", "CUV", "CXCrypt", "CXXHash", "CZlib", "CZstd",
     ],
     ["Basics", "Compression", "Digests", "RegularExpressions"],
@@ -41,7 +41,8 @@ import Testing
     // Handlers receive their caller from authentication and cannot create one.
     "Callers": ["DatabaseService", "FileService", "GatewayCore", "Gateway", "HearthServer", "Benchmarks"],
     "KeyValue": [
-      "LMDBEngine", "DocumentStore", "QueryEngine", "PipelineEngine", "Watch", "DatabaseService", "Accounts", "Files", "HearthServer",
+      "LMDBEngine", "DocumentStore", "QueryEngine", "PipelineEngine", "Watch", "DatabaseService", "Accounts", "Files",
+      "HearthServer",
       "HearthCLI", "Benchmarks",
     ],
     // Only the server and tools that measure or fuzz it use sockets.
@@ -55,7 +56,7 @@ import Testing
     "CHTTPParser": ["Transport"], "CLMDB": ["LMDBEngine"], "CNGHTTP2": ["Transport", "TestSupport"],
     "COpenSSL": ["Transport"],
     // Rules, pipelines and the patterns of hosting have regular expressions.
-    "CRE2": ["Hosting", "RegularExpressions"], "CBeneath": ["Hosting"], "CSimdjson": ["WireFormat"],
+    "CRE2": ["Hosting", "RegularExpressions"], "CBeneath": ["Hosting"], "CStemmer": ["PipelineEngine"], "CSimdjson": ["WireFormat"],
     "CUV": ["Transport"],
     // Benchmarks hold thousands of connections on one thread. The server does not use this module.
     "CEpoll": ["Benchmarks"],

@@ -43,6 +43,7 @@ import Testing
     ("Hosting", "Sources/Services/Hosting/HostingLimits.swift"),
     ("Threads for work that waits", "Sources/Basics/WorkerLimits.swift"),
     ("Memory and temporary files of queries", "Sources/Basics/Scratch/ScratchLimits.swift"),
+    ("Pipelines", "Sources/Query/PipelineEngine/PipelineLimits.swift"),
     ("Connections", configurationPath),
     ("Connections over the admin socket", "Sources/HTTP/Transport/Connection/AdminPeer.swift"),
     ("HTTP/2", "Sources/HTTP/Transport/HTTP2/HTTP2Limits.swift"),

@@ -36,7 +36,9 @@ import Testing
       [books, Pipe.stage("union", Pipe.nested(Pipe.stage("subcollection", Pipe.text("reviews"))))],
       "Stage 2 (union): Stage 1 (subcollection): subcollection is only allowed at the start of a nested pipeline."
     ),
-    ([books, Pipe.stage("where", Pipe.call("no_such", Pipe.field("a")))], "Stage 2 (where): unknown function 'no_such'"),
+    (
+      [books, Pipe.stage("where", Pipe.call("no_such", Pipe.field("a")))], "Stage 2 (where): unknown function 'no_such'"
+    ),
     ([books, Pipe.stage("where", Pipe.call("equal", Pipe.field("a")))], "Stage 2 (where): function 'equal' takes 2"),
     (
       [books, Pipe.stage("where", Pipe.call("equal", Pipe.field("a"), Pipe.variable("v")))],
@@ -58,8 +60,14 @@ import Testing
       "Stage 2 (select): The field a.b occurs twice, or contains another one that occurs."
     ),
     ([books, Pipe.stage("sample", Pipe.double(1.5), Pipe.text("percent"))], "percent must be from 0.0 to 1.0."),
-    ([books, Pipe.stage("sort", Pipe.map(("direction", Pipe.text("ascending"))))], "ordering 1: the expression is missing."),
-    ([books, Pipe.stage("delete"), Pipe.stage("limit", Pipe.int(1))], "Stage 2 (delete): This stage can only be the last"),
+    (
+      [books, Pipe.stage("sort", Pipe.map(("direction", Pipe.text("ascending"))))],
+      "ordering 1: the expression is missing."
+    ),
+    (
+      [books, Pipe.stage("delete"), Pipe.stage("limit", Pipe.int(1))],
+      "Stage 2 (delete): This stage can only be the last"
+    ),
     (
       [books, Pipe.stage("distinct", Pipe.map(("a", Pipe.field("a")))), Pipe.stage("delete")],
       "Stage 3 (delete): This stage cannot follow distinct."
@@ -84,7 +92,10 @@ import Testing
 
   @Test func twentyNestedPipelinesAreTheLimit() throws {
     func nested(_ depth: Int) -> String {
-      let inner = depth == 0 ? Pipe.int(1) : Pipe.call("scalar", Pipe.nested(Pipe.stage("literals", Pipe.map(("x", Pipe.int(1)))), nested(depth - 1)))
+      let inner =
+        depth == 0
+        ? Pipe.int(1)
+        : Pipe.call("scalar", Pipe.nested(Pipe.stage("literals", Pipe.map(("x", Pipe.int(1)))), nested(depth - 1)))
       return Pipe.stage("select", Pipe.map(("x", inner)))
     }
     let server = try TestServer()

@@ -33,34 +33,45 @@ import Testing
       "a collection group below a document",
       [Pipe.stage("collection_group", Pipe.reference("/books/a"), Pipe.text("reviews")), idOnly], ["r1{}", "r2{}"]),
     Case(
-      "the whole database", [
+      "the whole database",
+      [
         Pipe.stage("database"),
         Pipe.stage("aggregate", Pipe.map(("n", Pipe.call("count"))), Pipe.map()),
       ], ["{n: 7}"]),
     Case(
       "documents, one missing",
-      [Pipe.stage("documents", Pipe.reference("/books/c"), Pipe.reference("/books/x"), Pipe.reference("/books/a")), idOnly],
+      [
+        Pipe.stage("documents", Pipe.reference("/books/c"), Pipe.reference("/books/x"), Pipe.reference("/books/a")),
+        idOnly,
+      ],
       ["c{}", "a{}"]),
     Case(
       "literals with an expression",
-      [Pipe.stage("literals", Pipe.map(("x", Pipe.int(1))), Pipe.map(("x", Pipe.call("add", Pipe.int(1), Pipe.int(2)))))],
+      [
+        Pipe.stage(
+          "literals", Pipe.map(("x", Pipe.int(1))), Pipe.map(("x", Pipe.call("add", Pipe.int(1), Pipe.int(2)))))
+      ],
       ["{x: 1}", "{x: 3}"]),
     Case(
       "where keeps only true",
-      [books, Pipe.stage("where", Pipe.call("greater_than", Pipe.field("rating"), Pipe.int(3))), idOnly], ["a{}", "b{}"]),
+      [books, Pipe.stage("where", Pipe.call("greater_than", Pipe.field("rating"), Pipe.int(3))), idOnly],
+      ["a{}", "b{}"]),
     Case(
       "where drops null, absent and errors",
       [books, Pipe.stage("where", Pipe.call("not", Pipe.field("title"))), idOnly], []),
     Case(
-      "select of nested aliases merges maps", [
+      "select of nested aliases merges maps",
+      [
         books, Pipe.stage("limit", Pipe.int(1)),
         Pipe.stage("select", Pipe.map(("m.x", Pipe.field("rating")), ("m.y", Pipe.field("title")))),
       ], ["{m: {x: 5, y: 'Emma'}}"]),
     Case(
-      "select leaves absent values out", [books, titles(("r", Pipe.field("rating"))), Pipe.stage("offset", Pipe.int(3))],
+      "select leaves absent values out",
+      [books, titles(("r", Pipe.field("rating"))), Pipe.stage("offset", Pipe.int(3))],
       ["{t: 'Dune'}"]),
     Case(
-      "add_fields and remove_fields", [
+      "add_fields and remove_fields",
+      [
         books, Pipe.stage("limit", Pipe.int(1)),
         Pipe.stage("add_fields", Pipe.map(("info.pages", Pipe.int(7)), ("rating", Pipe.field("nowhere")))),
         Pipe.stage("remove_fields", Pipe.field("title"), Pipe.field("info.year")),
@@ -72,67 +83,83 @@ import Testing
       "sort with limit", [books, sorted("rating", descending: true), Pipe.stage("limit", Pipe.int(2)), idOnly],
       ["a{}", "b{}"]),
     Case(
-      "offset after limit", [books, Pipe.stage("limit", Pipe.int(3)), Pipe.stage("offset", Pipe.int(2)), idOnly], ["c{}"]),
+      "offset after limit", [books, Pipe.stage("limit", Pipe.int(3)), Pipe.stage("offset", Pipe.int(2)), idOnly],
+      ["c{}"]),
     Case("limit 0", [books, Pipe.stage("limit", Pipe.int(0))], []),
     Case(
-      "aggregate with groups", [
+      "aggregate with groups",
+      [
         books,
         Pipe.stage(
           "aggregate", Pipe.map(("n", Pipe.call("count")), ("best", Pipe.call("maximum", Pipe.field("rating")))),
           Pipe.map(("g", Pipe.field("genre")))), sorted("g"),
       ], ["{best: null, n: 1}", "{best: 5, g: 'novel', n: 2}", "{best: 4, g: 'other', n: 1}"]),
     Case(
-      "aggregate over no rows", [
+      "aggregate over no rows",
+      [
         Pipe.collection("nothing"),
         Pipe.stage("aggregate", Pipe.map(("n", Pipe.call("count")), ("s", Pipe.call("sum", Pipe.field("x"))))),
       ], ["{n: 0, s: 0}"]),
     Case(
-      "aggregate with groups over no rows", [
+      "aggregate with groups over no rows",
+      [
         Pipe.collection("nothing"),
         Pipe.stage("aggregate", Pipe.map(("n", Pipe.call("count"))), Pipe.map(("g", Pipe.field("x")))),
       ], []),
     Case(
-      "distinct", [
+      "distinct",
+      [
         books, Pipe.stage("where", Pipe.call("exists", Pipe.field("genre"))),
         Pipe.stage("distinct", Pipe.map(("g", Pipe.field("genre")))), sorted("g"),
       ], ["{g: 'novel'}", "{g: 'other'}"]),
     Case(
-      "unnest with an index", [
+      "unnest with an index",
+      [
         books, Pipe.stage("limit", Pipe.int(2)),
         Pipe.stage("unnest", Pipe.field("tags"), Pipe.field("tag"), options: #"{"index_field": \#(Pipe.field("i"))}"#),
         titles(("tag", Pipe.field("tag")), ("i", Pipe.field("i"))),
       ], ["{i: 0, t: 'Emma', tag: 'x'}", "{i: 1, t: 'Emma', tag: 'y'}", "{i: null, t: 'Bible'}"]),
     Case(
-      "unnest of an empty array gives no row", [
+      "unnest of an empty array gives no row",
+      [
         Pipe.stage("literals", Pipe.map(("x", Pipe.list()))), Pipe.stage("unnest", Pipe.field("x"), Pipe.field("y")),
       ], []),
     Case(
-      "replace_with", [
-        books, Pipe.stage("limit", Pipe.int(1)), Pipe.stage("replace_with", Pipe.field("info"), Pipe.text("full_replace")),
+      "replace_with",
+      [
+        books, Pipe.stage("limit", Pipe.int(1)),
+        Pipe.stage("replace_with", Pipe.field("info"), Pipe.text("full_replace")),
       ], ["{year: 1815}"]),
     Case(
-      "replace_with keeps existing fields", [
+      "replace_with keeps existing fields",
+      [
         Pipe.stage("literals", Pipe.map(("a", Pipe.int(1)), ("m", Pipe.map(("a", Pipe.int(2)), ("b", Pipe.int(3)))))),
         Pipe.stage("replace_with", Pipe.field("m"), Pipe.text("merge_keep_existing")),
         Pipe.stage("remove_fields", Pipe.field("m")),
       ], ["{a: 1, b: 3}"]),
     Case(
-      "sample of all", [
+      "sample of all",
+      [
         books, Pipe.stage("sample", Pipe.int(10), Pipe.text("documents")), sorted("title"), idOnly,
       ], ["b{}", "c{}", "d{}", "a{}"]),
     Case("sample of nothing", [books, Pipe.stage("sample", Pipe.double(0), Pipe.text("percent"))], []),
     Case(
-      "union", [
-        books, Pipe.stage("limit", Pipe.int(1)), Pipe.stage("union", Pipe.nested(books, Pipe.stage("limit", Pipe.int(2)))),
+      "union",
+      [
+        books, Pipe.stage("limit", Pipe.int(1)),
+        Pipe.stage("union", Pipe.nested(books, Pipe.stage("limit", Pipe.int(2)))),
         idOnly,
       ], ["a{}", "a{}", "b{}"]),
     Case(
-      "let, then sort, then the variable", [
-        books, Pipe.stage("let", Pipe.map(("v", Pipe.field("rating")))), sorted("title"), Pipe.stage("limit", Pipe.int(2)),
+      "let, then sort, then the variable",
+      [
+        books, Pipe.stage("let", Pipe.map(("v", Pipe.field("rating")))), sorted("title"),
+        Pipe.stage("limit", Pipe.int(2)),
         Pipe.stage("select", Pipe.map(("v", Pipe.variable("v")))),
       ], ["{v: 4}", "{v: 2}"]),
     Case(
-      "array of a nested pipeline, correlated by a variable", [
+      "array of a nested pipeline, correlated by a variable",
+      [
         books, Pipe.stage("let", Pipe.map(("g", Pipe.field("genre")))), Pipe.stage("limit", Pipe.int(2)),
         titles(
           (
@@ -144,7 +171,8 @@ import Testing
           )),
       ], ["{same: ['Emma', 'Cats'], t: 'Emma'}", "{same: ['Bible'], t: 'Bible'}"]),
     Case(
-      "scalar of a subcollection", [
+      "scalar of a subcollection",
+      [
         books, Pipe.stage("limit", Pipe.int(3)),
         titles(
           (
@@ -157,7 +185,8 @@ import Testing
           )),
       ], ["{n: 2, t: 'Emma'}", "{n: 1, t: 'Bible'}", "{n: 0, t: 'Cats'}"]),
     Case(
-      "scalar without rows is null", [
+      "scalar without rows is null",
+      [
         Pipe.stage("literals", Pipe.map(("x", Pipe.int(1)))),
         Pipe.stage("select", Pipe.map(("s", Pipe.call("scalar", Pipe.nested(Pipe.collection("nothing")))))),
       ], ["{s: null}"]),

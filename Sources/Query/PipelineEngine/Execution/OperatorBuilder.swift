@@ -77,8 +77,26 @@ struct OperatorBuilder {
       guard let evaluator else { return input }
       let tree = try search.distanceField.map { (path) throws(PipelineError) in try FieldTree([path]) }
       return NearestOperator(stage, input, search, tree: tree, evaluator)
+    case .search(let plan): return try search(plan, stage, input, evaluator)
     case .source, .delete: return input
     }
+  }
+
+  private func search(
+    _ plan: SearchPlan, _ stage: PipelineStage, _ input: RowOperator, _ evaluator: StageEvaluator?
+  ) throws(PipelineError) -> RowOperator {
+    var root: RowOperator = try MatchOperator(stage, input, plan, evaluator)
+    if let depth = plan.depth { root = BestMatchOperator(stage, root, depth) }
+    let keptMax = plan.limit.map { min($0, .max - plan.offset) + plan.offset }
+    if plan.terms.isEmpty {
+      root = NewestFirstOperator(stage, root, keptMax: keptMax)
+    } else if let evaluator {
+      root = SortOperator(stage, root, plan.terms, keptMax: keptMax, evaluator)
+    }
+    if plan.offset > 0 || plan.limit != nil {
+      root = CountOperator(stage, root, skipped: plan.offset, returnedMax: plan.limit ?? .max)
+    }
+    return plan.added == nil ? root : ChangeOperator(stage, root, evaluator)
   }
 
   /// The number of rows that the limits directly after a sort let through, or `nil` without a limit.

@@ -23,17 +23,18 @@ package final class PipelineExecution {
 
   /// Builds the operators of a pipeline that shows the state at `version`. The version must be readable on every snapshot
   /// that a slice uses. `now` is the result of `current_timestamp`.
-  /// - Throws: ``PipelineError`` if the plan cannot be built.
+  /// - Throws: ``PipelineError`` if the plan cannot be built, ``StorageError`` if a read fails.
   package init(
     _ plan: PipelinePlan, in database: DatabaseID, _ snapshot: any KeyValueSnapshot, at version: Int64,
     now: Timestamp, _ indexes: IndexCatalog, _ scratch: ScratchSpace
-  ) throws(PipelineError) {
+  ) throws {
     self.plan = plan
     run = PipelineRun(
       in: database, at: version, now: now, snapshot, indexes, scratch, seed: UInt64.random(in: .min ... .max))
     run.heldLimit = min(plan.options.heldBytesMax ?? .max, PipelineLimits.heldBytesMax)
     var builder = OperatorBuilder(run)
     root = try builder.build(plan.body)
+    if plan.options.explain != nil { try root.prepare(run) }
   }
 
   deinit { run.finish() }
@@ -61,7 +62,7 @@ package final class PipelineExecution {
     }
     try run.begin(snapshot, units: units, review)
     defer { if isAtEnd { run.finish() } else { run.end() } }
-    while run.unitsLeft > 0 || returned == 0 {
+    repeat {
       switch try root.step(run) {
       case .paused: return
       case .end: return isAtEnd = true
@@ -70,8 +71,7 @@ package final class PipelineExecution {
         run.unitsLeft -= 2 + root.row.fields.count >> 8
         guard try found(root.row.result) else { return }
       }
-      if run.unitsLeft <= 0 { return }
-    }
+    } while run.unitsLeft > 0
   }
 
   // MARK: Explanations

@@ -15,6 +15,8 @@ final class PipelineRow {
   var hasName = false
   var createTime: Timestamp?
   var updateTime: Timestamp?
+  /// The score of the `search` stage, if the pipeline has one.
+  var score: Double?
   /// The fields in the form of stored documents. They are those of ``own``, or borrowed from the operator that read
   /// them.
   private(set) var fields = UnsafeRawBufferPointer(start: nil, count: 0)
@@ -36,6 +38,7 @@ final class PipelineRow {
 
   func dropMetadata() {
     hasName = false
+    score = nil
     createTime = nil
     updateTime = nil
   }
@@ -49,8 +52,10 @@ final class PipelineRow {
     self.fields = own.bytes
   }
 
-  /// Sets a variable to an encoded value, or to absent.
+  /// Sets a variable to an encoded value, or to absent. Adds the variable if the row comes from another pipeline, which
+  /// has fewer.
   func set(_ variable: Int, _ value: UnsafeRawBufferPointer?) {
+    while variables.count <= variable { variables.append(Variable()) }
     variables[variable].isSet = value != nil
     if let value { variables[variable].buffer.assign(value) }
   }
@@ -67,22 +72,26 @@ final class PipelineRow {
     if hasName { name.assign(row.name.bytes) }
     createTime = row.createTime
     updateTime = row.updateTime
+    score = row.score
   }
 
   /// Copies the first variables of another row.
   func copyVariables(of row: PipelineRow, _ count: Int) {
-    for index in 0..<min(count, variables.count) { set(index, row.value(of: index)) }
+    for index in 0..<count { set(index, row.value(of: index)) }
   }
 
   // MARK: Records
 
   /// Appends the row as bytes, for ``restore(_:)``.
   func appendRecord(to out: inout [UInt8]) {
-    out.append((hasName ? 1 : 0) | (createTime == nil ? 0 : 2) | (updateTime == nil ? 0 : 4))
+    let times: UInt8 = (createTime == nil ? 0 : 2) | (updateTime == nil ? 0 : 4)
+    out.append((hasName ? 1 : 0) | times | (score == nil ? 0 : 8))
     if hasName { Self.append(name.bytes, to: &out) }
     for time in [createTime, updateTime] {
       if let time { withUnsafeBytes(of: time.microseconds) { out.append(contentsOf: $0) } }
     }
+    if let score { withUnsafeBytes(of: score) { out.append(contentsOf: $0) } }
+    withUnsafeBytes(of: UInt32(variables.count)) { out.append(contentsOf: $0) }
     for index in variables.indices {
       out.append(variables[index].isSet ? 1 : 0)
       if let value = value(of: index) { Self.append(value, to: &out) }
@@ -109,7 +118,11 @@ final class PipelineRow {
     if hasName { name.assign(takeBytes()) }
     createTime = flags & 2 == 0 ? nil : takeTime()
     updateTime = flags & 4 == 0 ? nil : takeTime()
-    for index in variables.indices { set(index, take(1)[0] == 0 ? nil : takeBytes()) }
+    score = flags & 8 == 0 ? nil : take(8).loadUnaligned(as: Double.self)
+    let count = Int(take(4).loadUnaligned(as: UInt32.self))
+    for index in 0..<max(count, variables.count) {
+      set(index, index >= count || take(1)[0] == 0 ? nil : takeBytes())
+    }
     own.assign(rest)
     fields = own.bytes
   }

@@ -33,6 +33,8 @@ package final class PipelineRun {
   var heldLimit = PipelineLimits.heldBytesMax
   /// The bytes that operators hold in memory.
   private(set) var heldBytes = 0
+  /// The bytes taken from the memory of all pipelines.
+  private var sharedBytes = 0
   /// The largest number of bytes held so far.
   private(set) var heldBytesMax = 0
   /// The documents and index entries read so far.
@@ -57,7 +59,7 @@ package final class PipelineRun {
     root = database.documentsRootBytes + [UInt8(ascii: "/")]
   }
 
-  deinit { for scratch in scratches { scratch.end() } }
+  deinit { finish() }
 
   // MARK: Slices
 
@@ -75,10 +77,12 @@ package final class PipelineRun {
     for scratch in scratches { scratch.pause() }
   }
 
-  /// Frees the scratch space. The pipeline cannot continue.
+  /// Frees the scratch space and the memory. The pipeline cannot continue.
   func finish() {
     for scratch in scratches { scratch.end() }
     scratches = []
+    Self.memory.give(sharedBytes)
+    sharedBytes = 0
   }
 
   /// Returns scratch space for one sort. Give it back with ``free(_:)``.
@@ -101,11 +105,22 @@ package final class PipelineRun {
 
   // MARK: Limits
 
+  /// The memory of all pipelines of the process.
+  private static let memory = MemoryShare(bytesMax: PipelineLimits.processBytesMax)
+  /// The bytes taken from ``memory`` at once.
+  private static let shareBytes = 1 << 20
+
   /// Counts bytes that an operator keeps.
-  /// - Throws: ``PipelineError`` if the pipeline holds too much.
+  /// - Throws: ``PipelineError`` if the pipeline, or all pipelines together, hold too much.
   func hold(_ bytes: Int) throws(PipelineError) {
     heldBytes += bytes
     heldBytesMax = max(heldBytesMax, heldBytes)
+    while heldBytes > sharedBytes {
+      guard Self.memory.take(Self.shareBytes) else {
+        throw PipelineError("All pipelines together hold too much data in memory; try again later.", .resourceExhausted)
+      }
+      sharedBytes += Self.shareBytes
+    }
     guard heldBytes <= heldLimit else {
       throw PipelineError("The pipeline holds more than \(heldLimit) bytes of data in memory.", .resourceExhausted)
     }

@@ -23,7 +23,7 @@ final class StageEvaluator {
     evaluator.begin(
       ExpressionRow(
         fields: row.map, name: row.hasName ? row.name.bytes : nil, createTime: row.createTime,
-        updateTime: row.updateTime, variables: UnsafeBufferPointer(variables)))
+        updateTime: row.updateTime, variables: UnsafeBufferPointer(variables), score: row.score))
   }
 
   /// Returns the value of an expression, valid until the next row begins.

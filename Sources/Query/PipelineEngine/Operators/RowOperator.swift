@@ -46,6 +46,9 @@ class RowOperator {
   /// Does the work of ``step(_:)``.
   func next(_ run: PipelineRun) throws -> RowStep { .end }
 
+  /// Plans what can be planned before the first row, for explanations.
+  func prepare(_ run: PipelineRun) throws { for input in inputs { try input.prepare(run) } }
+
   /// Begins again, for another row of the enclosing pipeline.
   func restart(_ outer: PipelineRow, _ run: PipelineRun) { for input in inputs { input.restart(outer, run) } }
 }

@@ -6,7 +6,7 @@ extension RowAssignments {
   /// Replaces a row by the values of the assignments. The evaluator is at the row.
   func replace(_ row: PipelineRow, _ evaluator: StageEvaluator, _ out: inout [UInt8]) throws {
     out.removeAll(keepingCapacity: true)
-    try FieldWriter.write(tree.nodes, over: nil, to: &out) { try evaluator.value($0) }
+    try FieldWriter.write(tree.nodes, over: nil, to: &out) { try evaluator.value(expressions[$0]) }
     let metadata = try metadata(evaluator)
     row.dropMetadata()
     row.set(metadata)
@@ -16,16 +16,16 @@ extension RowAssignments {
   /// Sets the values of the assignments in a row. The evaluator is at the row.
   func set(_ row: PipelineRow, _ evaluator: StageEvaluator, _ out: inout [UInt8]) throws {
     out.removeAll(keepingCapacity: true)
-    try FieldWriter.write(tree.nodes, over: row.map, to: &out) { try evaluator.value($0) }
+    try FieldWriter.write(tree.nodes, over: row.map, to: &out) { try evaluator.value(expressions[$0]) }
     row.set(try metadata(evaluator))
     row.assign(out)
   }
 
   private func metadata(_ evaluator: StageEvaluator) throws -> RowMetadata {
     var metadata = RowMetadata()
-    if let name { try metadata.setName(try evaluator.value(name)) }
-    if let createTime { metadata.createTime = try RowMetadata.time(try evaluator.value(createTime)) }
-    if let updateTime { metadata.updateTime = try RowMetadata.time(try evaluator.value(updateTime)) }
+    if let name { try metadata.setName(try evaluator.value(expressions[name])) }
+    if let createTime { metadata.createTime = try RowMetadata.time(try evaluator.value(expressions[createTime])) }
+    if let updateTime { metadata.updateTime = try RowMetadata.time(try evaluator.value(expressions[updateTime])) }
     return metadata
   }
 }
@@ -108,6 +108,7 @@ final class ChangeOperator: StreamingOperator {
     switch operation {
     case .select(let assignments): try replace(assignments)
     case .addFields(let assignments), .update(let assignments): try evaluator.map { try assignments.set(row, $0, &out) }
+    case .search(let plan): if let evaluator { try plan.added?.set(row, evaluator, &out) }
     case .removeFields(let removals): try remove(removals)
     case .bind(let variables): try bind(variables)
     case .replace(let expression, let mode): try evaluator.map { try replace(try $0.value(expression), mode) }
@@ -273,7 +274,7 @@ final class UnnestOperator: StreamingOperator {
       let step = try input.step(run)
       guard case .found = step else { return step }
       current.copyMetadata(of: input.row)
-      current.copyVariables(of: input.row, current.variables.count)
+      current.copyVariables(of: input.row, input.row.variables.count)
       evaluator.begin(input.row)
       guard try open(evaluator.value(expression)) else {
         // Other values than arrays are not unnested.

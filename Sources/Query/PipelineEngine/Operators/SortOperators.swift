@@ -19,6 +19,7 @@ class SortingOperator: RowOperator {
   private var sorted: SortedEntries?
   private var isFull = false
   private var slice = 0
+  private var emitted = 0
   /// The number of rows so far, the last part of each key.
   private var sequence: UInt64 = 0
   private var key: [UInt8] = []
@@ -42,6 +43,7 @@ class SortingOperator: RowOperator {
     sorted = nil
     isFull = false
     sequence = 0
+    emitted = 0
     if let scratch { run.free(scratch) }
     scratch = nil
     super.restart(outer, run)
@@ -57,12 +59,14 @@ class SortingOperator: RowOperator {
       try sorted?.relieve()
     }
     guard run.unitsLeft > 0 else { return .paused }
-    guard let record = try sorted?.next() else {
+    // The sorter may keep more rows than the limit.
+    guard emitted < keptMax ?? .max, let record = try sorted?.next() else {
       if let scratch { run.free(scratch) }
       scratch = nil
       sorted = nil
       return .end
     }
+    emitted += 1
     run.unitsLeft -= 4 + record.count >> 8
     try restore(record)
     return .found
@@ -92,6 +96,8 @@ class SortingOperator: RowOperator {
       record.removeAll(keepingCapacity: true)
       record.append(0)
       input.row.appendRecord(to: &record)
+      // A client can limit the memory of its pipeline, also that of sorts.
+      if run.heldLimit < PipelineLimits.heldBytesMax { try run.hold(record.count) }
       if record.count > PipelineLimits.sortedRowBytesMax { try writeRecord(scratch) }
       hasRoom = try sorter.add(key, path: record)
     }

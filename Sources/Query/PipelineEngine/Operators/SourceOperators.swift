@@ -68,6 +68,11 @@ final class QueryOperator: RowOperator {
     return .found
   }
 
+  override func prepare(_ run: PipelineRun) throws {
+    // The collection of a nested pipeline is not known before it runs.
+    if subcollection == nil { try open(run) }
+  }
+
   private func take(_ document: Document, _ run: PipelineRun) {
     let bytes = batch.bytes
     current.name.assign(run.root)
@@ -121,7 +126,7 @@ final class QueryOperator: RowOperator {
         Document(
           path: start..<middle, fields: middle..<batch.count, createVersion: document.createVersion,
           updateVersion: document.updateVersion))
-      return mayContinue && batch.count < PipelineLimits.batchBytes && documents.count < PipelineLimits.batchRows
+      return mayContinue && batch.count < PipelineLimits.batchBytesMax && documents.count < PipelineLimits.batchRowsMax
     }
     let read = (documents: results.work.documents - before.documents, entries: results.work.entries - before.entries)
     run.work.documents += read.documents
@@ -212,6 +217,7 @@ final class LiteralsOperator: RowOperator {
 
   override func next(_ run: PipelineRun) throws -> RowStep {
     guard place < literals.count else { return .end }
+    guard run.unitsLeft > 0 else { return .paused }
     current.clear()
     if let evaluator {
       evaluator.begin(current)

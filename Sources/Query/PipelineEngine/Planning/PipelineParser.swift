@@ -48,7 +48,7 @@ struct PipelineParser {
         let operation = try stage(StageArguments(call), isFirst: index == 0, isLast: index == calls.count - 1)
         stages.append(
           PipelineStage(
-            number: index + 1, name: call.name, operation: operation, program: try compile(),
+            number: index + 1, name: call.name, operation: operation, program: try compile(call.name),
             subpipelines: subpipelines))
       } catch { throw error.inside(index + 1, call.name) }
     }
@@ -75,8 +75,7 @@ struct PipelineParser {
     case "sort", "limit", "offset", "sample": return try selecting(arguments)
     case "aggregate", "distinct": return try grouping(arguments)
     case "unnest", "replace_with", "union", "find_nearest": return try joining(arguments)
-    case "search":
-      throw PipelineError("This version of hearth does not run the search stage yet.", .unimplemented)
+    case "search": return .search(try search(arguments))
     default: return try shaping(arguments)
     }
   }
@@ -299,6 +298,66 @@ struct PipelineParser {
       distanceField: field)
   }
 
+  // MARK: Search
+
+  private mutating func search(_ arguments: StageArguments) throws(PipelineError) -> SearchPlan {
+    guard stages.count == 1, case .source(.query(_, _?, _)) = stages[0].operation else {
+      throw PipelineError("This stage must directly follow collection or collection_group.")
+    }
+    try arguments.expect(
+      0...0,
+      options: ["query", "limit", "offset", "retrieval_depth", "sort", "add_fields", "language_code"])
+    guard let query = arguments.option("query") else { throw PipelineError("The option query is missing.") }
+    var plan = SearchPlan()
+    if case .function(let call) = query, call.name == "document_matches" {
+      guard call.arguments.count == 1, case .constant(.string(let text)) = call.arguments[0] else {
+        throw PipelineError("query: document_matches takes one string.")
+      }
+      plan.text = text
+    } else {
+      guard case .function(let call) = query, ["less_than_or_equal", "lte"].contains(call.name),
+        case .function(let distance)? = call.arguments.first, distance.name == "geo_distance"
+      else {
+        throw PipelineError("query: document_matches, or a condition that a geo_distance is at most a number, is required.")
+      }
+      plan.condition = try expression(query)
+    }
+    if let limit = arguments.option("limit") { plan.limit = try StageArguments.count(limit, "limit") }
+    if let offset = arguments.option("offset") { plan.offset = try StageArguments.count(offset, "offset") }
+    if let depth = arguments.option("retrieval_depth") {
+      plan.depth = try StageArguments.count(depth, "retrieval_depth")
+    }
+    if let language = arguments.option("language_code") {
+      guard case .constant(.string(let code)) = language else {
+        throw StageArguments.mismatch("language_code", "STRING_VALUE", language)
+      }
+      plan.language = code
+    }
+    // The text and the language are checked now, before anything is read.
+    if let text = plan.text { _ = try TextQuery(text, language: plan.language) }
+    if let sort = arguments.option("sort") { plan.terms = try searchTerms(sort) }
+    if let fields = arguments.option("add_fields") {
+      guard let entries = fields.mapEntries else { throw StageArguments.mismatch("add_fields", "MAP_VALUE", fields) }
+      plan.added = try assignments(entries)
+    }
+    guard subpipelines.isEmpty else { throw PipelineError("This stage cannot contain a nested pipeline.") }
+    return plan
+  }
+
+  private mutating func searchTerms(_ sort: PipelineArgument) throws(PipelineError) -> [SortTerm] {
+    var arguments = [sort]
+    switch sort {
+    case .array(let elements): arguments = elements
+    case .constant(.array(let elements)): arguments = elements.map(PipelineArgument.constant)
+    default: break
+    }
+    var terms: [SortTerm] = []
+    for (index, argument) in arguments.enumerated() {
+      terms.append(try sortTerm(argument, "ordering \(index + 1)"))
+    }
+    return terms
+  }
+
   // MARK: Writing stages
 
   private func checkWriting(isLast: Bool) throws(PipelineError) {
@@ -308,7 +367,8 @@ struct PipelineParser {
     }
     for stage in stages {
       switch stage.operation {
-      case .source(.subcollection), .aggregate, .unnest, .nearest, .union, .replace, .sampleCount, .samplePart:
+      case .source(.subcollection), .aggregate, .unnest, .nearest, .union, .replace, .sampleCount, .samplePart,
+        .search:
         throw PipelineError("This stage cannot follow \(stage.name).")
       default:
         guard stage.subpipelines.isEmpty else { throw PipelineError("This stage cannot follow a nested pipeline.") }
@@ -358,14 +418,15 @@ struct PipelineParser {
     if let option = call.options.first {
       throw PipelineError("\(alias): function '\(call.name)' has no option '\(option.key)'.")
     }
-    return GroupAccumulator(function: function, argument: call.arguments.isEmpty ? nil : try expression(call.arguments[0]))
+    return GroupAccumulator(
+      function: function, argument: call.arguments.isEmpty ? nil : try expression(call.arguments[0]))
   }
 
-  private func compile() throws(PipelineError) -> ExpressionProgram? {
+  private func compile(_ stage: String) throws(PipelineError) -> ExpressionProgram? {
     guard !expressions.isEmpty else { return nil }
-    do throws(ExpressionError) { return try ExpressionCompiler.compile(expressions, variables: names) } catch {
-      throw PipelineError(error.text)
-    }
+    do throws(ExpressionError) {
+      return try ExpressionCompiler.compile(expressions, variables: names, isSearch: stage == "search")
+    } catch { throw PipelineError(error.text) }
   }
 
   private mutating func converted(_ argument: PipelineArgument) throws(PipelineError) -> PipelineExpression {

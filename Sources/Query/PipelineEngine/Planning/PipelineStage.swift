@@ -56,6 +56,7 @@ struct PipelineStage: Sendable {
     case nearest(NearestSearch)
     /// Binds variables, given by their numbers.
     case bind([(variable: Int, expression: Int)])
+    case search(SearchPlan)
     case update(RowAssignments)
     case delete
   }
@@ -128,9 +129,9 @@ struct NearestSearch: Sendable {
 /// Expressions whose values become fields of a row, by alias.
 struct RowAssignments: Sendable {
   var expressions: [Int]
-  /// The aliases that are fields, with the numbers of their expressions.
+  /// The aliases that are fields, with the places of their expressions in ``expressions``.
   var tree: FieldTree
-  /// The numbers of the expressions for the name and the times of a row.
+  /// The places of the expressions for the name and the times of a row.
   var name: Int?
   var createTime: Int?
   var updateTime: Int?

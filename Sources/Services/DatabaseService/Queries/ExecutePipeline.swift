@@ -216,6 +216,7 @@ extension FirestoreService {
           try access.transactions.note(plan, in: transaction, of: id)
         }
         counters.add(to: .queries)
+        if writes, access.isUnrestricted { observer?.noteSetup(of: id) }
         var ended = opened
         if case .transaction(let transaction) = request.consistency { ended = transaction }
         return ExecutePipelineCursor(
@@ -234,7 +235,9 @@ extension TransactionTable {
       switch source {
       case .query(let query): note(try PipelinePlan.resolved(query, in: database), in: transaction)
       case .documents(let keys):
-        for key in keys { note(try PipelinePlan.resolved(Query(naming: key, in: database), in: database), in: transaction) }
+        for key in keys {
+          note(try PipelinePlan.resolved(Query(naming: key, in: database), in: database), in: transaction)
+        }
       case .literals: break
       }
     }
