@@ -25,6 +25,12 @@ struct OperatorBuilder {
         for part in stage.subpipelines { roots.append(try build(part.body)) }
         input = SubpipelineOperator(stage, input, roots)
       }
+      if let source = input as? QueryOperator, case .filter(let condition, _) = stage.operation,
+        let program = stage.program
+      {
+        source.add(condition, of: stage, StageEvaluator(program, run, variableCount: body.variableCount))
+        continue
+      }
       // The source returns rows in the order of this stage.
       if plan?.orderStage == index { continue }
       root = try make(stage, input, after: body.stages[(index + 1)...], body)

@@ -32,6 +32,15 @@ final class QueryOperator: RowOperator {
   private var next = 0
   private let batch = RowBuffer()
 
+  /// A `where` stage that directly follows. It is evaluated on the stored bytes, before they are copied.
+  private struct Filter {
+    let stage: PipelineStage
+    let condition: Int
+    let evaluator: StageEvaluator
+    let usesName: Bool
+  }
+  private var filters: [Filter] = []
+
   init(
     _ stage: PipelineStage, _ plan: SourcePlan, subcollection: String?, source: Int, _ body: PipelineBody
   ) {
@@ -45,7 +54,16 @@ final class QueryOperator: RowOperator {
 
   override var row: PipelineRow { current }
 
-  override var text: String { results.map { "\(name)\n\($0.planText)" } ?? name }
+  override var text: String {
+    let names = ([name] + filters.map(\.stage.name)).joined(separator: ", ")
+    return results.map { "\(names)\n\($0.planText)" } ?? names
+  }
+
+  /// Takes over the condition of the `where` stage that follows.
+  func add(_ condition: Int, of stage: PipelineStage, _ evaluator: StageEvaluator) {
+    let usesName = stage.program.map { $0.usesName || $0.usesWholeRow } ?? true
+    filters.append(Filter(stage: stage, condition: condition, evaluator: evaluator, usesName: usesName))
+  }
 
   override func restart(_ outer: PipelineRow, _ run: PipelineRun) {
     self.outer = outer
@@ -117,6 +135,7 @@ final class QueryOperator: RowOperator {
     batch.removeAll()
     let before = results.work
     try results.slice(run.snapshot, units: run.unitsLeft) { key, document in
+      guard try passes(key, document, run) else { return true }
       let mayContinue = try run.review?(source, key, document) ?? true
       let start = batch.count
       key.path.bytes.withUnsafeBytes { batch.append($0) }
@@ -135,6 +154,28 @@ final class QueryOperator: RowOperator {
     guard documents.isEmpty, !results.isAtEnd else { return }
     run.unitsLeft = 0
     run.blocked = results.wait
+  }
+}
+
+extension QueryOperator {
+  /// Whether a stored document meets the conditions of the stages that directly follow.
+  private func passes(_ key: DocumentKey, _ document: StoredDocument, _ run: PipelineRun) throws -> Bool {
+    guard !filters.isEmpty else { return true }
+    current.createTime = Timestamp(uncheckedMicroseconds: document.createVersion)
+    current.updateTime = Timestamp(uncheckedMicroseconds: document.updateVersion)
+    current.borrow(document.fields)
+    for filter in filters {
+      if filter.usesName {
+        current.name.assign(run.root)
+        key.path.bytes.withUnsafeBytes { current.name.append($0) }
+      }
+      current.hasName = filter.usesName
+      filter.evaluator.begin(current)
+      do throws(PipelineError) {
+        guard try filter.evaluator.isTrue(filter.condition) else { return false }
+      } catch { throw error.inside(filter.stage.number, filter.stage.name) }
+    }
+    return true
   }
 }
 
