@@ -23,7 +23,10 @@ import WireFormat
     let proven: [[PipelineCall]] = [
       [Self.notes, .matching(Self.mine)],
       [Self.notes, .matching(.call("exists", .field("owner"))), .matching(Self.mine)],
-      [Self.notes, .matching(.call("and", .call("exists", .field("owner")), Self.mine)), PipelineCall("limit", [.int(5)])],
+      [
+        Self.notes, .matching(.call("and", .call("exists", .field("owner")), Self.mine)),
+        PipelineCall("limit", [.int(5)]),
+      ],
       [Self.notes, .matching(.call("equal_any", .field("owner"), .constant(.array(["ann"]))))],
     ]
     for stages in proven { #expect(try fixture.paths(of: stages, as: ServiceFixture.ann) == ["notes/a"], "\(stages)") }
@@ -67,7 +70,8 @@ import WireFormat
           "add_fields",
           [
             .entries([
-              PipelineArgument.Entry("all", .call("array", .pipeline([PipelineCall("subcollection", [.text("notes")])])))
+              PipelineArgument.Entry(
+                "all", .call("array", .pipeline([PipelineCall("subcollection", [.text("notes")])])))
             ])
           ]),
       ],
@@ -94,7 +98,8 @@ import WireFormat
   @Test func usersCannotWriteByPipelines() throws {
     let fixture = try Self.fixture()
     fixture.expectDenied(to: [ServiceFixture.ann, ServiceFixture.stranger]) {
-      _ = try fixture.paths(of: [Self.notes, .matching(.call("equal", .field("owner"), .text("x"))), PipelineCall("delete")], as: $0)
+      _ = try fixture.paths(
+        of: [Self.notes, .matching(.call("equal", .field("owner"), .text("x"))), PipelineCall("delete")], as: $0)
     }
     #expect(try fixture.paths(of: [Self.notes]) == ["notes/a", "notes/b"])
   }

@@ -56,7 +56,8 @@ import Testing
     "CHTTPParser": ["Transport"], "CLMDB": ["LMDBEngine"], "CNGHTTP2": ["Transport", "TestSupport"],
     "COpenSSL": ["Transport"],
     // Rules, pipelines and the patterns of hosting have regular expressions.
-    "CRE2": ["Hosting", "RegularExpressions"], "CBeneath": ["Hosting"], "CStemmer": ["PipelineEngine"], "CSimdjson": ["WireFormat"],
+    "CRE2": ["Hosting", "RegularExpressions"], "CBeneath": ["Hosting"], "CStemmer": ["PipelineEngine"],
+    "CSimdjson": ["WireFormat"],
     "CUV": ["Transport"],
     // Benchmarks hold thousands of connections on one thread. The server does not use this module.
     "CEpoll": ["Benchmarks"],

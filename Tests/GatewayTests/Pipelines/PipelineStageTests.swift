@@ -75,7 +75,7 @@ import Testing
         books, Pipe.stage("limit", Pipe.int(1)),
         Pipe.stage("add_fields", Pipe.map(("info.pages", Pipe.int(7)), ("rating", Pipe.field("nowhere")))),
         Pipe.stage("remove_fields", Pipe.field("title"), Pipe.field("info.year")),
-      ], ["a{info: {pages: 7}, tags: ['x', 'y']}"]),
+      ], ["a{genre: 'novel', info: {pages: 7}, tags: ['x', 'y']}"]),
     Case(
       "sort has null and absent first", [books, sorted("rating"), titles(("r", Pipe.field("rating")))],
       ["{t: 'Dune'}", "{r: 2, t: 'Cats'}", "{r: 4, t: 'Bible'}", "{r: 5, t: 'Emma'}"]),
@@ -212,10 +212,13 @@ import Testing
       ),
       (
         "books/b",
-        #"{"title": \#(Pipe.text("Bible")), "genre": \#(Pipe.text("other")), "rating": \#(Pipe.int(4))}"#
+        #"{"title": \#(Pipe.text("Bible")), "genre": \#(Pipe.text("other")), "rating": \#(Pipe.int(4)), "note": \#(Pipe.text("A <b>Review</b>"))}"#
       ),
-      ("books/c", #"{"title": \#(Pipe.text("Cats")), "genre": \#(Pipe.text("novel")), "rating": \#(Pipe.int(2))}"#),
-      ("books/d", #"{"title": \#(Pipe.text("Dune"))}"#),
+      (
+        "books/c",
+        #"{"title": \#(Pipe.text("Cats")), "genre": \#(Pipe.text("novel")), "rating": \#(Pipe.int(2)), "note": \#(Pipe.text("Reviews, reviewed"))}"#
+      ),
+      ("books/d", #"{"title": \#(Pipe.text("Dune")), "note": \#(Pipe.text("review"))}"#),
       ("books/a/reviews/r1", #"{"stars": \#(Pipe.int(3))}"#), ("books/a/reviews/r2", #"{"stars": \#(Pipe.int(4))}"#),
       ("books/b/reviews/r3", #"{"stars": \#(Pipe.int(5))}"#),
     ])

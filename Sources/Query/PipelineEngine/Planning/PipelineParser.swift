@@ -318,7 +318,8 @@ struct PipelineParser {
       guard case .function(let call) = query, ["less_than_or_equal", "lte"].contains(call.name),
         case .function(let distance)? = call.arguments.first, distance.name == "geo_distance"
       else {
-        throw PipelineError("query: document_matches, or a condition that a geo_distance is at most a number, is required.")
+        throw PipelineError(
+          "query: document_matches, or a condition that a geo_distance is at most a number, is required.")
       }
       plan.condition = try expression(query)
     }

@@ -8,7 +8,8 @@ final class MatchOperator: StreamingOperator {
   private let condition: Int?
   private let evaluator: StageEvaluator?
 
-  init(_ stage: PipelineStage, _ input: RowOperator, _ plan: SearchPlan, _ evaluator: StageEvaluator?) throws(PipelineError)
+  init(_ stage: PipelineStage, _ input: RowOperator, _ plan: SearchPlan, _ evaluator: StageEvaluator?)
+    throws(PipelineError)
   {
     query = try plan.text.map { (text) throws(PipelineError) in try TextQuery(text, language: plan.language) }
     condition = plan.condition

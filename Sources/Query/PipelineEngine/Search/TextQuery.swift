@@ -119,7 +119,9 @@ enum WordReader {
       if properties.isIdeographic {
         end()
         words.append(String(scalar))
-      } else if properties.isAlphabetic || properties.numericType != nil || properties.generalCategory == .nonspacingMark {
+      } else if properties.isAlphabetic || properties.numericType != nil
+        || properties.generalCategory == .nonspacingMark
+      {
         word.append(contentsOf: properties.lowercaseMapping.unicodeScalars)
       } else if isApostrophe(scalar), !word.isEmpty, index + 1 < scalars.count,
         scalars[index + 1].properties.isAlphabetic
