@@ -12,6 +12,6 @@ void *hearth_stemmer_create(const char *language);
 
 void hearth_stemmer_destroy(void *stemmer);
 
-// Returns the stem of a lowercase word and sets its length. The stem is valid until the next call for the stemmer. Returns
-// NULL if the system has no memory.
+// Returns the stem of a lowercase word and sets its length. The stem is valid until the next call for the stemmer.
+// Returns NULL if the system has no memory.
 const unsigned char *hearth_stemmer_stem(void *stemmer, const unsigned char *word, int count, int *stem_count);

@@ -8,8 +8,8 @@ enum FieldWriter {
   static let documentTag: UInt8 = 0x12
   static let mapTag: UInt8 = 0x0A
 
-  /// Appends fields with those of a tree replaced, or only those of the tree if `base` is `nil`. An absent value removes
-  /// its field. A map that would have no fields is left out, unless it was there before.
+  /// Appends fields with those of a tree replaced, or only those of the tree if `base` is `nil`. An absent value
+  /// removes its field. A map that would have no fields is left out, unless it was there before.
   static func write(
     _ nodes: [FieldTree.Node], over base: EncodedMap?, tag: UInt8 = documentTag, to out: inout [UInt8],
     _ value: (Int) throws -> ExpressionValue

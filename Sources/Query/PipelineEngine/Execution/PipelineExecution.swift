@@ -6,8 +6,8 @@ package import WireFormat
 
 /// A pipeline that runs in slices, each on its own snapshot, and shows the same version throughout.
 ///
-/// Between slices it holds no snapshot, only rows that were read ahead or collected. The work of a slice is limited even
-/// if it finds no results, so a long pipeline does not block others.
+/// Between slices it holds no snapshot, only rows that were read ahead or collected. The work of a slice is limited
+/// even if it finds no results, so a long pipeline does not block others.
 package final class PipelineExecution {
   private let plan: PipelinePlan
   private let run: PipelineRun
@@ -21,8 +21,8 @@ package final class PipelineExecution {
   /// The work of a slice that does not keep others waiting, in the units of queries.
   package static let sliceUnits = 8192
 
-  /// Builds the operators of a pipeline that shows the state at `version`. The version must be readable on every snapshot
-  /// that a slice uses. `now` is the result of `current_timestamp`.
+  /// Builds the operators of a pipeline that shows the state at `version`. The version must be readable on every
+  /// snapshot that a slice uses. `now` is the result of `current_timestamp`.
   /// - Throws: ``PipelineError`` if the plan cannot be built, ``StorageError`` if a read fails.
   package init(
     _ plan: PipelinePlan, in database: DatabaseID, _ snapshot: any KeyValueSnapshot, at version: Int64,
@@ -43,12 +43,12 @@ package final class PipelineExecution {
   /// continue, or fails because the pipeline has waited too long.
   package func wait(_ wake: @escaping @Sendable () -> Void) -> Bool { run.blocked?(wake) ?? false }
 
-  /// Calls `found` for each result until it returns `false`, the slice has done about `units` of work, or no results are
-  /// left. The bytes of a result are valid only during the call.
+  /// Calls `found` for each result until it returns `false`, the slice has done about `units` of work, or no results
+  /// are left. The bytes of a result are valid only during the call.
   ///
   /// `review` is called for each document before it becomes a row. It returns whether the slice may continue.
-  /// - Throws: ``PipelineError`` if an expression fails on a row or a limit is exceeded, ``StorageError`` if a read fails,
-  ///   ``ScratchError`` if there is no scratch space, and any error of `review` and `found`.
+  /// - Throws: ``PipelineError`` if an expression fails on a row or a limit is exceeded, ``StorageError`` if a read
+  ///   fails, ``ScratchError`` if there is no scratch space, and any error of `review` and `found`.
   package func slice(
     _ snapshot: any KeyValueSnapshot, units: Int = sliceUnits, review: PipelineRun.Review? = nil,
     _ found: (PipelineResult) throws -> Bool

@@ -8,7 +8,8 @@ import WireFormat
 /// An operator that reads all rows of its input and then returns them in the order of a key. Rows with equal keys keep
 /// their order.
 ///
-/// Keys and rows are sorted in scratch memory, the rest in a temporary file. With a limit only the lowest rows are kept.
+/// Keys and rows are sorted in scratch memory, the rest in a temporary file. With a limit only the lowest rows are
+/// kept.
 class SortingOperator: RowOperator {
   let input: RowOperator
   /// The number of lowest rows to keep, or `nil` for all.
@@ -162,8 +163,8 @@ final class SortOperator: SortingOperator {
   }
 }
 
-/// `find_nearest`: orders rows by the distance of a vector, nearest first. Rows without a vector of the same dimension are
-/// left out.
+/// `find_nearest`: orders rows by the distance of a vector, nearest first. Rows without a vector of the same dimension
+/// are left out.
 final class NearestOperator: SortingOperator {
   private let search: NearestSearch
   private let evaluator: StageEvaluator

@@ -101,8 +101,8 @@ final class SubpipelineOperator: StreamingOperator {
 }
 
 extension PipelineRow {
-  /// Appends the row as the value of a nested pipeline: a map, or if its rows have one field, the value of that, which is
-  /// null if absent (pipelines.md, section 3.16).
+  /// Appends the row as the value of a nested pipeline: a map, or if its rows have one field, the value of that, which
+  /// is null if absent (pipelines.md, section 3.16).
   func appendValue(isBare: Bool, to out: inout [UInt8]) throws {
     if isBare {
       var iterator = map.makeIterator()

@@ -80,6 +80,7 @@ struct SourcePlan: Sendable {
 extension PipelinePlan {
   /// Returns the query that is executed: the query with all filters if it is a legal one, otherwise with fewer, because
   /// queries have limits that pipelines do not have.
+  /// - Throws: ``QueryError`` if the query is invalid without a filter too.
   package static func resolved(_ query: Query, in database: DatabaseID) throws(QueryError) -> ResolvedQuery {
     do throws(QueryError) { return try ResolvedQuery(query, in: database, edition: .enterprise) } catch {
       guard query.filter != nil else { throw error }

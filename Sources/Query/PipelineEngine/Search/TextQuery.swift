@@ -93,8 +93,8 @@ struct TextQuery {
   }
 }
 
-/// Divides text into lowercase words: runs of letters, digits and marks. An ideograph is a word of its own. HTML tags are
-/// not part of the text.
+/// Divides text into lowercase words: runs of letters, digits and marks. An ideograph is a word of its own. HTML tags
+/// are not part of the text.
 enum WordReader {
   static func words(in text: some Sequence<UInt8>) -> [String] {
     var words: [String] = []

@@ -49,8 +49,8 @@ extension PipelinePlan {
     }
   }
 
-  /// Requires that rules can decide about the pipeline (pipelines.md, section 7). They cannot decide about writes, about
-  /// rows from the request alone, and about documents by name in the past.
+  /// Requires that rules can decide about the pipeline (pipelines.md, section 7). They cannot decide about writes,
+  /// about rows from the request alone, and about documents by name in the past.
   /// - Throws: `PERMISSION_DENIED` if they cannot.
   func requireDecidable(inPast isInPast: Bool) throws(Status) {
     guard case .results = outcome else {

@@ -43,8 +43,8 @@ package final class ExecutePipelineCursor {
   /// Whether all results have been returned. Always `true` if the pipeline is only planned.
   package private(set) var isAtEnd = false
 
-  /// Whether the pipeline waits for scratch space or for a commit, so that a slice would do nothing. If so, calls `wake`
-  /// once, on any thread, when the next slice can continue.
+  /// Whether the pipeline waits for scratch space or for a commit, so that a slice would do nothing. If so, calls
+  /// `wake` once, on any thread, when the next slice can continue.
   package func wait(_ wake: @escaping @Sendable () -> Void) -> Bool {
     writes?.wait(wake) ?? false || pipeline.execution.wait(wake)
   }
