@@ -22,7 +22,7 @@ package struct PipelineExplanation {
   let elapsed: Duration
   let isExecuted: Bool
 
-  /// The explanation as text, one operator per line, each below the one that takes its rows.
+  /// The explanation as text: one operator per line, indented below the operator that takes its rows.
   package var text: String {
     var out = ""
     if isExecuted {

@@ -4,8 +4,8 @@ import DocumentStore
 import KeyValue
 import QueryEngine
 
-/// What the operators of a running pipeline share: the moment that it shows, the snapshot of the current slice, and its
-/// limits.
+/// The shared state of the operators of a running pipeline: the moment that it shows, the snapshot of the current
+/// slice, and its limits.
 package final class PipelineRun {
   package let database: DatabaseID
   /// The version of the documents that the pipeline reads.

@@ -107,7 +107,7 @@ final class AggregateOperator: RowOperator {
     }
   }
 
-  /// Returns the group of the input's row, a new one if there is none yet.
+  /// Returns the group of the input's row. Adds the group if the row is its first.
   private func group(_ run: PipelineRun) throws -> Int {
     guard let evaluator, !grouping.groups.isEmpty else {
       if count == 0 { addGroup() }

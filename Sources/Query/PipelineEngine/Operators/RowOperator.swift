@@ -24,7 +24,7 @@ class RowOperator {
   private(set) var rows = 0
   /// The operators that produce the input, for explanations.
   var inputs: [RowOperator] { [] }
-  /// What the operator does, for explanations.
+  /// A description of the operator, for explanations.
   var text: String { name }
 
   init(_ stage: PipelineStage) {

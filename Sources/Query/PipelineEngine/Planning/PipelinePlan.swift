@@ -2,7 +2,7 @@ package import DocumentModel
 
 /// A checked pipeline, ready to run on any snapshot.
 package struct PipelinePlan: Sendable {
-  /// What a stage reads, so that rules can authorize it. Its number is its place in ``PipelinePlan/sources``.
+  /// The input of a stage, in the form that rules authorize. Its number is its place in ``PipelinePlan/sources``.
   package enum Source: Sendable {
     /// The documents that a query finds. The filter contains the conditions that every row meets before the first stage
     /// that changes fields.
@@ -13,7 +13,7 @@ package struct PipelinePlan: Sendable {
     case literals
   }
 
-  /// What the last stage does with the rows.
+  /// The use of the rows by the last stage.
   package enum Outcome: Sendable {
     case results
     case updates

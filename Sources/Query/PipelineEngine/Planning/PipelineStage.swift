@@ -36,7 +36,7 @@ struct PipelineStage: Sendable {
   /// The nested pipelines of the stage's expressions. They run before the stage, once per row.
   var subpipelines: [Subpipeline] = []
 
-  /// What a stage does.
+  /// The work of a stage.
   enum Operation: Sendable {
     case source(PipelineSource)
     /// Keeps the rows for which the condition is true.

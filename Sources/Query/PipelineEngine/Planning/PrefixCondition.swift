@@ -1,6 +1,6 @@
 import DocumentModel
 
-/// What a query over indexes can use of the condition of a `where` stage.
+/// The part of the condition of a `where` stage that a query over indexes can use.
 ///
 /// The query finds at least the rows for which the condition is true. The stage still evaluates the condition, so that
 /// only rows for which it is true pass. Source: pipelines.md, section 6.3.

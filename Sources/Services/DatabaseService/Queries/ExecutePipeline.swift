@@ -155,7 +155,7 @@ private final class PipelineWrites: Sendable {
     }
   }
 
-  /// Begins to commit the gathered writes. Returns `false` if there are none.
+  /// Begins to commit the gathered writes. Returns `false` if no writes are gathered.
   func commit() -> Bool {
     let writes = state.withLock { state -> [Write] in
       defer { state.gathered = [] }
