@@ -40,7 +40,8 @@ import WireFormat
     var state = Accumulator(function)
     for value in values {
       guard let value else {
-        #expect(state.add(.absent))
+        let isAdded = state.add(.absent)
+        #expect(isAdded)
         continue
       }
       var bytes: [UInt8] = []
@@ -90,7 +91,8 @@ import WireFormat
     let value = ExpressionEvaluator(program, now: .earliest, seed: 1).value(0)
     for function in AccumulatorFunction.allCases {
       var state = Accumulator(function)
-      #expect(state.add(value) == (function == .countIf))
+      let isAdded = state.add(value)
+      #expect(isAdded == (function == .countIf))
     }
   }
 

@@ -12,7 +12,8 @@ package struct Accumulator {
   private var integers: Int128 = 0
   private var doubles = 0.0
   private var hasDoubles = false
-  /// The content of an encoded value: the least, the greatest, the first or the last. Empty if there is none.
+  /// The content of an encoded value: the least, the greatest, the first or the last. Empty before the
+  /// first one.
   private var held: [UInt8] = []
   /// The same value if it owns no bytes, so that most comparisons do not decode.
   private var scalar: ExpressionValue?

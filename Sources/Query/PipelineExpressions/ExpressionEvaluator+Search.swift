@@ -64,7 +64,7 @@ extension ExpressionEvaluator {
     while slashes < pattern.count, pattern[pattern.count - 1 - slashes] == UInt8(ascii: "\\") { slashes += 1 }
     guard slashes.isMultiple(of: 2) else { return fail(.like, .invalidPattern, 2) }
     var (place, step) = (0, 0)
-    // The pattern after the last `%`, and the place in the text where that part was tried.
+    // The step after the last `%`, and the place in the text at which the rest of the pattern was tried last.
     var (star, mark) = (-1, 0)
     while true {
       guard charge(4) else { return exhausted(.work) }
