@@ -33,8 +33,8 @@ package struct Accumulator {
   /// Adds a row to `count` without an argument.
   package mutating func addRow() { count += 1 }
 
-  /// Adds the value of the argument on the next row. Returns `false`, and leaves the state as it was, if the value is or
-  /// contains an error, except for `count_if`, which does not count errors.
+  /// Adds the value of the argument on the next row. Returns `false`, and leaves the state as it was, if the value is
+  /// or contains an error, except for `count_if`, which does not count errors.
   package mutating func add(_ value: ExpressionValue) -> Bool {
     if function == .countIf {
       if value.isTrue { count += 1 }

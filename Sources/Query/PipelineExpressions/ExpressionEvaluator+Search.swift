@@ -99,8 +99,8 @@ extension ExpressionEvaluator {
 
   // MARK: Regular expressions
 
-  /// Returns the compiled pattern: that of the program for a literal, otherwise a recent one or a new one. Returns `nil`
-  /// if RE2 rejects it or the work is used up.
+  /// Returns the compiled pattern: that of the program for a literal, otherwise a recent one or a new one. Returns
+  /// `nil` if RE2 rejects it or the work is used up.
   private func compiled(_ node: ExpressionProgram.Node, _ text: UnsafeRawBufferPointer) -> Pattern? {
     if node.c >= 0 { return program.patterns[Int(node.c)] }
     guard charge(PatternShape.costOfCompiling(text)) else { return nil }

@@ -6,8 +6,8 @@ import WireFormat
 /// Evaluates the expressions of a program, for one row at a time.
 ///
 /// Evaluation never traps. For any program and row it ends with a value and stays within the limits of
-/// ``ExpressionLimits``. An evaluator reuses its memory from row to row, so that the steady state does not allocate. Use
-/// it on one thread at a time.
+/// ``ExpressionLimits``. An evaluator reuses its memory from row to row, so that the steady state does not allocate.
+/// Use it on one thread at a time.
 package final class ExpressionEvaluator {
   let program: ExpressionProgram
   let now: Timestamp
@@ -80,10 +80,14 @@ package final class ExpressionEvaluator {
   }
 
   /// Evaluates the expression with this number for the current row. The value is valid until the next ``begin(_:)``.
-  package func value(_ number: Int) -> ExpressionValue { evaluate(program.roots[number]) }
+  package func value(_ number: Int) -> ExpressionValue {
+    let value = evaluate(program.roots[number])
+    // Functions can catch errors, but not the end of a budget.
+    return exhaustion.map { .error($0) } ?? value
+  }
 
   /// Returns whether the expression with this number is true for the current row, as `where` requires.
-  package func isTrue(_ number: Int) -> Bool { evaluate(program.roots[number]).isTrue }
+  package func isTrue(_ number: Int) -> Bool { value(number).isTrue }
 
   // MARK: Nodes
 

@@ -114,8 +114,8 @@ package enum ExpressionWriter {
     }
   }
 
-  /// Appends bytes that are equal exactly if the values are equal and belong to one group. Absent is a group of its own.
-  /// Returns `false` if the value is or contains an error.
+  /// Appends bytes that are equal exactly if the values are equal and belong to one group. Absent is a group of its
+  /// own. Returns `false` if the value is or contains an error.
   package static func appendGroupKey(_ value: ExpressionValue, to out: inout [UInt8]) -> Bool {
     if case .absent = value {
       out.append(0)
