@@ -210,8 +210,8 @@ let package = Package(
     program(
       "Fuzzers", in: "Tools",
       [
-        "DocumentStore", "Archives", "FirebaseExport", "FixtureTree", "Hosting", "RulesEngine", "Transport",
-        "WireFormat", "DocumentModel",
+        "DocumentStore", "Archives", "FirebaseExport", "FixtureTree", "Hosting", "PipelineExpressions", "RulesEngine",
+        "Transport", "WireFormat", "DocumentModel",
       ]),
 
     // Tests mirror Sources.

@@ -40,7 +40,8 @@ package struct Arena: ~Copyable {
   }
 
   /// Returns memory for `count` bytes, aligned for any value, or `nil` if the limit is reached.
-  @inlinable @inline(__always)
+  @inlinable
+  @inline(__always)
   package mutating func take(bytes count: Int) -> UnsafeMutableRawPointer? {
     let aligned = (count + 15) & ~15
     if aligned <= blockBytes - offset {
@@ -50,7 +51,8 @@ package struct Arena: ~Copyable {
     return takeFromNewBlock(aligned)
   }
 
-  @inline(never) @usableFromInline
+  @inline(never)
+  @usableFromInline
   mutating func takeFromNewBlock(_ count: Int) -> UnsafeMutableRawPointer? {
     guard count >= 0, count <= bytesMax - retiredBytes - blockBytes else { return nil }
     retired.append(block)
@@ -62,7 +64,8 @@ package struct Arena: ~Copyable {
   }
 
   /// Returns uninitialized memory for `count` elements of a trivial type, or `nil` if the limit is reached.
-  @inlinable @inline(__always)
+  @inlinable
+  @inline(__always)
   package mutating func take<Element>(_ type: Element.Type, _ count: Int) -> UnsafeMutablePointer<Element>? {
     let (bytes, overflow) = count.multipliedReportingOverflow(by: MemoryLayout<Element>.stride)
     guard !overflow else { return nil }

@@ -12,6 +12,7 @@ import Testing
     ("Documents, queries and transactions", "Sources/Model/DocumentModel/Limits.swift"),
     ("Databases of an emulator", "Sources/Storage/DocumentStore/Catalog/BlankDatabases.swift"),
     ("Queries", "Sources/Query/QueryEngine/Planning/QueryError.swift"),
+    ("Expressions of pipelines", "Sources/Query/PipelineExpressions/ExpressionLimits.swift"),
     ("Listeners", "Sources/Watch/WatchStream.swift"),
     ("Changes that wait for a listener", "Sources/Watch/Subscriber.swift"),
     ("Changes that wait for all listeners", "Sources/Watch/WatchedDocument.swift"),

@@ -12,7 +12,8 @@ package struct Accumulator {
   private var integers: Int128 = 0
   private var doubles = 0.0
   private var hasDoubles = false
-  /// The content of an encoded value: the least, the greatest, the first or the last. Empty if there is none.
+  /// The content of an encoded value: the least, the greatest, the first or the last. Empty before the
+  /// first one.
   private var held: [UInt8] = []
   /// The same value if it owns no bytes, so that most comparisons do not decode.
   private var scalar: ExpressionValue?
@@ -32,8 +33,8 @@ package struct Accumulator {
   /// Adds a row to `count` without an argument.
   package mutating func addRow() { count += 1 }
 
-  /// Adds the value of the argument on the next row. Returns `false`, and leaves the state as it was, if the value is or
-  /// contains an error, except for `count_if`, which does not count errors.
+  /// Adds the value of the argument on the next row. Returns `false`, and leaves the state as it was, if the value is
+  /// or contains an error, except for `count_if`, which does not count errors.
   package mutating func add(_ value: ExpressionValue) -> Bool {
     if function == .countIf {
       if value.isTrue { count += 1 }

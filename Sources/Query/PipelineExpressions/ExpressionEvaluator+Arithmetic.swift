@@ -149,7 +149,7 @@ enum DecimalRounding {
     var (digits, point) = decimal(number.magnitude)
     // The number is 0.DIGITS × 10^point. This many digits stay.
     let kept = point + places
-    if kept >= digits.count { return number }
+    if kept >= digits.count || number == 0 { return number + 0 }
     guard kept >= 0 else { return 0 }
     let roundsUp = !truncates && digits[kept] >= 5
     digits.removeLast(digits.count - kept)

@@ -27,7 +27,7 @@ extension ExpressionEvaluator {
       return arithmetic(function, arguments)
     case .xor, .not, .equalAny, .notEqualAny, .greatest, .least, .exists, .isAbsent, .error, .isNull, .isNotNull,
       .isNaN, .isNotNaN:
-      return logic(function, arguments)
+      return logic(node, arguments)
     case .charLength, .byteLength, .length, .stringConcat, .concat, .toLower, .toUpper, .trim, .ltrim, .rtrim,
       .reverse, .stringReverse, .substring, .stringRepeat, .split, .join:
       return text(function, arguments)
@@ -168,16 +168,17 @@ extension ExpressionEvaluator {
     return node.function == .ifNull ? last : (wasNull ? .null : .absent)
   }
 
-  private func logic(_ function: ExpressionFunction, _ arguments: Arguments) -> ExpressionValue {
+  private func logic(_ node: ExpressionProgram.Node, _ arguments: Arguments) -> ExpressionValue {
+    let function = node.function
     let first = arguments[0]
     switch function {
     case .not:
       if case .boolean(let flag) = first { return .boolean(!flag) }
       return fail(.not, .type, 1)
     case .xor: return exclusive(arguments)
-    case .equalAny: return isAny(first, of: arguments[1], function)
+    case .equalAny: return isAny(node, first, of: arguments[1])
     case .notEqualAny:
-      let result = isAny(first, of: arguments[1], function)
+      let result = isAny(node, first, of: arguments[1])
       if case .boolean(let flag) = result { return .boolean(!flag) }
       return result
     case .greatest, .least:
@@ -218,11 +219,17 @@ extension ExpressionEvaluator {
   }
 
   private func isAny(
-    _ value: ExpressionValue, of array: ExpressionValue, _ function: ExpressionFunction
+    _ node: ExpressionProgram.Node, _ value: ExpressionValue, of array: ExpressionValue
   ) -> ExpressionValue {
     if array.isNothing { return .null }
-    guard array.types == .array else { return fail(function, .type, 2) }
+    guard array.types == .array else { return fail(node.function, .type, 2) }
     if case .absent = value { return .boolean(false) }
+    if node.c >= 0 {
+      scratch.removeAll(keepingCapacity: true)
+      guard charge(ExpressionOrder.cost(value)) else { return exhausted(.work) }
+      guard ExpressionWriter.appendGroupKey(value, to: &scratch) else { return fail(node.function, .depth, 1) }
+      return .boolean(scratch.withUnsafeBytes { program.sets[Int(node.c)].contains($0) })
+    }
     return contains(array, value)
   }
 

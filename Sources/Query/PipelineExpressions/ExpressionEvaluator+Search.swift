@@ -64,7 +64,7 @@ extension ExpressionEvaluator {
     while slashes < pattern.count, pattern[pattern.count - 1 - slashes] == UInt8(ascii: "\\") { slashes += 1 }
     guard slashes.isMultiple(of: 2) else { return fail(.like, .invalidPattern, 2) }
     var (place, step) = (0, 0)
-    // The pattern after the last `%`, and the place in the text where that part was tried.
+    // The step after the last `%`, and the place in the text at which the rest of the pattern was tried last.
     var (star, mark) = (-1, 0)
     while true {
       guard charge(4) else { return exhausted(.work) }
@@ -99,8 +99,8 @@ extension ExpressionEvaluator {
 
   // MARK: Regular expressions
 
-  /// Returns the compiled pattern: that of the program for a literal, otherwise a recent one or a new one. Returns `nil`
-  /// if RE2 rejects it or the work is used up.
+  /// Returns the compiled pattern: that of the program for a literal, otherwise a recent one or a new one. Returns
+  /// `nil` if RE2 rejects it or the work is used up.
   private func compiled(_ node: ExpressionProgram.Node, _ text: UnsafeRawBufferPointer) -> Pattern? {
     if node.c >= 0 { return program.patterns[Int(node.c)] }
     guard charge(PatternShape.costOfCompiling(text)) else { return nil }

@@ -6,8 +6,8 @@ import WireFormat
 /// Evaluates the expressions of a program, for one row at a time.
 ///
 /// Evaluation never traps. For any program and row it ends with a value and stays within the limits of
-/// ``ExpressionLimits``. An evaluator reuses its memory from row to row, so that the steady state does not allocate. Use
-/// it on one thread at a time.
+/// ``ExpressionLimits``. An evaluator reuses its memory from row to row, so that the steady state does not allocate.
+/// Use it on one thread at a time.
 package final class ExpressionEvaluator {
   let program: ExpressionProgram
   let now: Timestamp
@@ -21,6 +21,9 @@ package final class ExpressionEvaluator {
   let nodes: UnsafeMutablePointer<ExpressionProgram.Node>
   let operands: UnsafeMutablePointer<Int32>
   private let constants: UnsafeMutablePointer<ExpressionValue>
+  private let paths: UnsafeMutableBufferPointer<ExpressionProgram.Path>
+  private let names: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>
+  private let types: UnsafeMutableBufferPointer<ValueTypes>
   private let stack: UnsafeMutablePointer<ExpressionValue>
   private var stackTop = 0
   let parameters: UnsafeMutablePointer<ExpressionValue>
@@ -47,6 +50,9 @@ package final class ExpressionEvaluator {
     nodes = program.nodes.baseAddress ?? .allocate(capacity: 1)
     operands = program.operands.baseAddress ?? .allocate(capacity: 1)
     constants = program.constants.baseAddress ?? .allocate(capacity: 1)
+    paths = program.paths
+    names = program.names
+    types = program.types
     stack = .allocate(capacity: program.stackCount + 1)
     parameters = .allocate(capacity: program.parameterCount + 1)
     parameters.initialize(repeating: .absent, count: program.parameterCount + 1)
@@ -74,10 +80,14 @@ package final class ExpressionEvaluator {
   }
 
   /// Evaluates the expression with this number for the current row. The value is valid until the next ``begin(_:)``.
-  package func value(_ number: Int) -> ExpressionValue { evaluate(program.roots[number]) }
+  package func value(_ number: Int) -> ExpressionValue {
+    let value = evaluate(program.roots[number])
+    // Functions can catch errors, but not the end of a budget.
+    return exhaustion.map { .error($0) } ?? value
+  }
 
   /// Returns whether the expression with this number is true for the current row, as `where` requires.
-  package func isTrue(_ number: Int) -> Bool { evaluate(program.roots[number]).isTrue }
+  package func isTrue(_ number: Int) -> Bool { value(number).isTrue }
 
   // MARK: Nodes
 
@@ -98,7 +108,7 @@ package final class ExpressionEvaluator {
 
   private func field(_ number: Int) -> ExpressionValue {
     if fieldRows[number] == rowNumber { return fieldValues[number] }
-    let value = located(program.paths[number])
+    let value = located(paths[number])
     fieldValues[number] = value
     fieldRows[number] = rowNumber
     return value
@@ -108,7 +118,7 @@ package final class ExpressionEvaluator {
     do throws(WireError) {
       var fields = row.fields
       for index in path.first..<path.first + path.count {
-        guard let value = try fields.value(for: program.names[Int(index)]) else { return .absent }
+        guard let value = try fields.value(for: names[Int(index)]) else { return .absent }
         if index == path.first + path.count - 1 { return ExpressionValue(value) }
         guard let inner = try value.fields else { return .absent }
         fields = inner
@@ -156,8 +166,7 @@ package final class ExpressionEvaluator {
   private func propagated(
     _ function: ExpressionFunction, _ arguments: UnsafeMutablePointer<ExpressionValue>, _ count: Int
   ) -> ExpressionValue? {
-    let types = program.types.baseAddress.map { $0 + Int(function.rawValue) * ExpressionProgram.typesPerFunction }
-    guard let types else { return nil }
+    let first = Int(function.rawValue) * ExpressionProgram.typesPerFunction
     var isNothing = false
     for index in 0..<count {
       var found = arguments[index].types
@@ -167,7 +176,7 @@ package final class ExpressionEvaluator {
       }
       if !ValueTypes.nothing.isDisjoint(with: found) {
         isNothing = true
-      } else if types[min(index, ExpressionProgram.typesPerFunction - 1)].isDisjoint(with: found) {
+      } else if types[first + min(index, ExpressionProgram.typesPerFunction - 1)].isDisjoint(with: found) {
         return .error(ExpressionFault(.type, in: function, argument: index + 1))
       }
     }
@@ -229,7 +238,6 @@ package final class ExpressionEvaluator {
   static func fold(
     _ calls: [(node: Int32, constant: Int32)], of program: ExpressionProgram, keeping storage: ConstantBytes
   ) {
-    guard !calls.isEmpty else { return }
     let evaluator = ExpressionEvaluator(program, now: .earliest, seed: 0)
     var bytes: [UInt8] = []
     for (node, constant) in calls {
@@ -245,5 +253,6 @@ package final class ExpressionEvaluator {
       }
       program.nodes[Int(node)] = ExpressionProgram.Node(operation: .constant, a: constant)
     }
+    program.collectSets()
   }
 }

@@ -16,8 +16,8 @@ enum ExpressionOrder {
     }
   }
 
-  /// Compares values of one type, as `less_than` does. Returns `nil` if the types differ. Null, NaN and absent are types
-  /// of their own.
+  /// Compares values of one type, as `less_than` does. Returns `nil` if the types differ. Null, NaN and absent are
+  /// types of their own.
   @inline(__always)
   static func strict(_ a: ExpressionValue, _ b: ExpressionValue) -> Ordering? {
     switch (a, b) {

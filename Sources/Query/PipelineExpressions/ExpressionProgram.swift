@@ -20,8 +20,8 @@ package final class ExpressionProgram: @unchecked Sendable {
     /// `a`: a parameter of `array_filter` or `array_transform`.
     case parameter
     case name, createTime, updateTime
-    /// `a`: first operand, `b`: count. `c`: the compiled literal pattern, the literal time zone or the first parameter,
-    /// or -1.
+    /// `a`: first operand, `b`: count. `c`: the compiled literal pattern, the literal time zone, the set of a constant
+    /// array or the first parameter, or -1.
     case call
     /// `a`: number of a nested pipeline, `b`: 1 for `scalar`, 0 for `array`.
     case subpipeline
@@ -54,6 +54,8 @@ package final class ExpressionProgram: @unchecked Sendable {
   let types: UnsafeMutableBufferPointer<ValueTypes>
   let patterns: [Pattern]
   let zones: [ZoneRules]
+  /// The items of long constant arrays in `equal_any` and `not_equal_any`, as group keys.
+  private(set) var sets: [KeySet] = []
   let parameterCount: Int
   /// The greatest number of arguments that wait at the same time.
   let stackCount: Int
@@ -132,6 +134,31 @@ package final class ExpressionProgram: @unchecked Sendable {
     paths.deallocate()
     names.deallocate()
     types.deallocate()
+  }
+
+  /// The items from which a constant array is searched by a set.
+  private static let setItemsMin = 8
+
+  /// Makes a set of each long constant array that `equal_any` or `not_equal_any` searches.
+  func collectSets() {
+    for index in nodes.indices {
+      let node = nodes[index]
+      guard node.operation == .call, node.function == .equalAny || node.function == .notEqualAny else { continue }
+      let array = nodes[Int(operands[Int(node.a) + 1])]
+      guard array.operation == .constant, constants[Int(array.a)].types == .array else { continue }
+      var set = KeySet()
+      var key: [UInt8] = []
+      var isWhole = true
+      var items = ExpressionItems(constants[Int(array.a)])
+      while let item = items.next() {
+        key.removeAll(keepingCapacity: true)
+        isWhole = isWhole && ExpressionWriter.appendGroupKey(item, to: &key)
+        _ = key.withUnsafeBytes { set.insert($0) }
+      }
+      guard isWhole, set.count >= Self.setItemsMin else { continue }
+      sets.append(set)
+      nodes[index].c = Int32(sets.count - 1)
+    }
   }
 
   private static func copy<Element>(_ elements: [Element]) -> UnsafeMutableBufferPointer<Element> {

@@ -90,6 +90,18 @@ package enum ExpressionWriter {
   /// Appends bytes that sort in the order of `sort`, and that are equal exactly if the values are equal. Absent is
   /// written as null. Returns `false` if the value is or contains an error.
   package static func appendSortKey(_ value: ExpressionValue, to out: inout [UInt8]) -> Bool {
+    switch value {
+    case .integer(let number):
+      OrderedCode.append(integer: number, to: &out)
+      return true
+    case .double(let number):
+      OrderedCode.append(double: number, to: &out)
+      return true
+    case .string(let text):
+      OrderedCode.append(string: text, to: &out)
+      return true
+    default: break
+    }
     var bytes: [UInt8] = []
     guard append(value, to: &bytes) else { return false }
     return bytes.withRawBytes { buffer in
@@ -102,8 +114,8 @@ package enum ExpressionWriter {
     }
   }
 
-  /// Appends bytes that are equal exactly if the values are equal and belong to one group. Absent is a group of its own.
-  /// Returns `false` if the value is or contains an error.
+  /// Appends bytes that are equal exactly if the values are equal and belong to one group. Absent is a group of its
+  /// own. Returns `false` if the value is or contains an error.
   package static func appendGroupKey(_ value: ExpressionValue, to out: inout [UInt8]) -> Bool {
     if case .absent = value {
       out.append(0)

@@ -18,12 +18,29 @@ package struct KeySet {
   /// The memory of the set, in bytes.
   package var bytes: Int { entries.count + 8 * slots.count }
 
+  /// Returns whether the set has a key. Cost: constant on average.
+  package func contains(_ key: UnsafeRawBufferPointer) -> Bool {
+    guard count > 0 else { return false }
+    let hash = Self.hash(key)
+    let mask = slots.count - 1
+    var slot = Int(truncatingIfNeeded: hash) & mask
+    while slots[slot] != 0 {
+      if isEntry(at: slots[slot] - 1, hash, key) { return true }
+      slot = (slot + 1) & mask
+    }
+    return false
+  }
+
+  private static func hash(_ key: UnsafeRawBufferPointer) -> UInt64 {
+    var hasher = Hasher()
+    hasher.combine(bytes: key)
+    return UInt64(bitPattern: Int64(hasher.finalize()))
+  }
+
   /// Inserts a copy of a key. Returns whether it was missing. Cost: constant on average; hashes have a secret seed.
   package mutating func insert(_ key: UnsafeRawBufferPointer) -> Bool {
     if 4 * (count + 1) > 3 * slots.count { grow() }
-    var hasher = Hasher()
-    hasher.combine(bytes: key)
-    let hash = UInt64(bitPattern: Int64(hasher.finalize()))
+    let hash = Self.hash(key)
     let mask = slots.count - 1
     var slot = Int(truncatingIfNeeded: hash) & mask
     while slots[slot] != 0 {
