@@ -150,8 +150,9 @@ let package = Package(
     library(
       "FirestoreAPI", in: "API",
       [
-        "GatewayCore", "Transport", "DatabaseService", "RulesTesting", "RulesEngine", "Watch", "FileService", "Files",
-        "WireFormat", "DocumentModel", "Basics",
+        "GatewayCore", "Transport", "Accounts", "DatabaseService", "RulesTesting", "RulesEngine", "Watch",
+        "FileService",
+        "Files", "WireFormat", "DocumentModel", "Basics",
       ]),
     library(
       "IdentityAPI", in: "API",
@@ -172,7 +173,8 @@ let package = Package(
       "Gateway", in: "API",
       [
         "FirestoreAPI", "IdentityAPI", "StorageAPI", "OperationsAPI", "HostingAPI", "GatewayCore", "Transport",
-        "IdentityService", "Accounts", "FileService", "Hosting", "DatabaseService", "Callers", "DocumentModel",
+        "IdentityService", "Accounts", "FileService", "Hosting", "DatabaseService", "Callers", "WireFormat",
+        "DocumentModel",
       ]),
     library(
       "HearthServer", in: "Server",

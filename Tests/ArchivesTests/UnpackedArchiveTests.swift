@@ -91,6 +91,7 @@ import TestSupport
       #expect(try text(archive, "pax/\(String(repeating: "p", count: 13))") == "pax")
       let folder = try #require(archive).folder
       #expect(!FileManager.default.fileExists(atPath: "\(folder)/link"))
+      #expect(archive?.leftOut == "link")
     }
   }
 

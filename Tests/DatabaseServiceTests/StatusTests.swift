@@ -47,7 +47,7 @@ import WireFormat
     let id = try #require(DatabaseID(project: "p", database: "other"))
     let message =
       "The database other does not exist for project p. "
-      + "In production hearth serves the (default) database of the project that --project names."
+      + "In production hearth serves the databases that its configuration declares, by default (default)."
     #expect(throws: Status(.notFound, message)) {
       try ServiceFixture().service.getDocument(document("c/x"), in: id, as: ServiceFixture.admin) { _, _ in }
     }

@@ -88,6 +88,18 @@ import WireFormat
     #expect(try RecordsReaderTests.read(text, name: "x.csv", chunkBytesMax: 1).lines == found.lines)
   }
 
+  @Test(
+    arguments: [
+      ("id|n\na|1,5\n", nil, "n", "1,5"), ("id;full, name\na;Ann\n", true, "full, name", "Ann"),
+      ("id|a;b,c\na|x\n", true, "a;b,c", "x"), ("id\tn|m\na\t1\n", nil, "n|m", "1"),
+      ("\"x\n|\"|n\n\"\n\"|1\n", nil, "n", "1"),
+    ] as [(String, Bool?, String, String)])
+  func theFirstRowShowsTheDelimiter(text: String, hasComma: Bool?, field: String, value: String) throws {
+    let found = try RecordsReaderTests.read(text, name: "x.csv")
+    #expect(found.lines.count == 1 && found.lines[0].contains("\(field): \"\(value)\""), "\(found.lines)")
+    #expect(found.tally.foundDelimiter != nil && found.tally.headerHasComma == (hasComma ?? false))
+  }
+
   @Test func commasAreTheDelimiterOfOtherHeaders() throws {
     let found = try RecordsReaderTests.read("id,\"a;b\",c;d\nx,1,2\n", name: "x.csv")
     #expect(found.lines == [#"users/x {a;b: "1", c;d: "2", id: "x"}"#] && found.tally.foundDelimiter == nil)
@@ -99,6 +111,10 @@ import WireFormat
     (
       "a;b\tc\n1;2\t3\n", "users",
       "x.csv:1:1: the header has no comma, but semicolons and tabs; name the character between cells with --delimiter"
+    ),
+    (
+      "a;b,c\n1;2,3\n", "users",
+      "x.csv:1:1: the header has commas and semicolons; name the character between cells with --delimiter"
     ),
     ("id,n\n1\n", nil, "x.csv:1:1: the rows have no paths; name the collection that they are for: --collection users"),
     (

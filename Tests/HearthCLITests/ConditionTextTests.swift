@@ -83,6 +83,8 @@ import TestSupport
       ("a..b == 1", 64, "'a..b' is not a field path"), ("__name__ == a/b/c", 64, "expected the ID of a document"),
       (String(repeating: "(", count: 40) + "a == 1", 64, "nested deeper than 20"),
       (#"a == {"$ref": 1}"#, 65, "the value of --where"),
+      (#"a == {"$timestamp": "x"}"#, 65, #"the value of --where:1:16: "x" is not a timestamp"#),
+      (#"a == {"k": {"$timestamp": "x"}}"#, 65, #"the value of --where:1:22: field "k": "x" is not a timestamp"#),
       ("a == 1x", 64, #"'1x' is neither a number nor a date; for text, write "1x" (at character 6)"#),
       ("a == 99999999999999999999999999999999999999e999", 65, "the value of --where"),
     ] as [(String, Int32, String)])

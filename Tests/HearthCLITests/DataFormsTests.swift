@@ -152,6 +152,48 @@ import TestSupport
         == #"{"path": "found/a", "fields": {"born": {"$timestamp": "2025-03-27T00:00:00Z"}, "n": "1,5"}}"# + "\n")
   }
 
+  @Test func aRowShowsTheDelimiterOfAHeaderWithCommas() throws {
+    let file = try directory.write("a.csv", "id;full, name\na;Ann\n")
+    let imported = try run("import", file, "--collection", "found", "--drop-id")
+    #expect(imported.exit == .code(0), "\(imported.output)")
+    #expect(imported.output.contains("the header and the first row show that each ';' separates cells"))
+    #expect(
+      try run("export", "found", "--format", "ndjson").output
+        == #"{"path": "found/a", "fields": {"full, name": "Ann"}}"# + "\n")
+  }
+
+  @Test func fieldsThatOverlapAreRefused() throws {
+    #expect(try run("set", "users/ann", "a.b=1", "a.c=2", "d=3").exit == .code(0))
+    let before = try run("export")
+    for (words, message) in [
+      (["update", "users/ann", "a=1", "a.b=2"], "the fields 'a' and 'a.b' overlap"),
+      (["update", "users/ann", "a.b=1", "a=2"], "the fields 'a.b' and 'a' overlap"),
+      (["update", "users/ann", "a=1", "--remove", "a"], "the field 'a' is named twice"),
+      (["update", "users/ann", "a.c=1", "--remove", "a"], "the fields 'a.c' and 'a' overlap"),
+      (["update", "users/ann", #"{"d": 1}"#, "--remove", "d"], "the field 'd' is named twice"),
+      (["set", "users/ann", "a=1", "a.b=2"], "the fields 'a' and 'a.b' overlap"),
+      (["add", "users", "a=1", "a=2"], "the field 'a' is named twice"),
+    ] {
+      let result = try HearthBinary.run(words + ["--data", directory.file("d"), "--project", "demo"])
+      #expect(result.exit == .code(64) && result.output.contains(message), "\(words): \(result.output)")
+    }
+    #expect(try run("export").output == before.output)
+    #expect(try run("update", "users/ann", "a.b=2", "--remove", "a.c", "--remove", "d").exit == .code(0))
+    #expect(try run("export").output.contains(#"{"a": {"b": 2}}"#))
+  }
+
+  @Test func mistakesInValuesNameNoOtherPath() throws {
+    for (words, message) in [
+      (["set", "users/ann", #"a={"$timestamp": "x"}"#], #"the value of a:1:16: "x" is not a timestamp"#),
+      (
+        ["add", "users", #"{"a": {"$timestamp": "x"}}"#], #"the fields:1:22: users: field "a": "x" is not a timestamp"#
+      ),
+    ] {
+      let result = try HearthBinary.run(words + ["--data", directory.file("d"), "--project", "demo"])
+      #expect(result.exit == .code(65) && result.output.contains("error: \(message)"), "\(words): \(result.output)")
+    }
+  }
+
   @Test func optionsWithoutEffectAreRefused() throws {
     let json = try directory.write("users.json", Self.array)
     let tree = try directory.write("tree.json", #"{"$collections": ["a"], "a": {"b": {}}}"#)

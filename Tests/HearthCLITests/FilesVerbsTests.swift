@@ -63,6 +63,30 @@ import TestSupport
     #expect(table.contains { $0.hasPrefix("media/a/") } && table.contains { $0.contains("0 B") }, "\(table)")
   }
 
+  @Test func allBucketsAreExportedAndImported() throws {
+    try make("in/a.txt", Array("a".utf8))
+    for bucket in ["demo.appspot.com", "demo.firebasestorage.app"] {
+      let result = try files("cp", directory.file("in/a.txt"), "gs://\(bucket)/a.txt", "--make-bucket")
+      #expect(result.exit == .code(0), "\(result.output)")
+    }
+    #expect(try files("ls", "gs://").output == "gs://demo.appspot.com/\ngs://demo.firebasestorage.app/\n")
+    #expect(try files("cp", "-r", "gs://", directory.file("out")).output == "copied 2 files, 2 B\n")
+    let exported = try tree("out")
+    #expect(Set(exported.keys) == ["demo.appspot.com/a.txt", "demo.firebasestorage.app/a.txt"])
+    // A file beside the folders of the buckets, and a link, are skipped and reported.
+    try make("out/note", [1])
+    try FileManager.default.createSymbolicLink(
+      atPath: directory.file("out/linked"), withDestinationPath: directory.file("in"))
+    let other = ["--data", directory.file("other"), "--project", "demo"]
+    let imported = try HearthBinary.run(["files", "cp", "-r", directory.file("out"), "gs://"] + other)
+    #expect(imported.exit == .code(1))
+    #expect(imported.output.contains("copied 2 files, 2 B"), "\(imported.output)")
+    #expect(imported.output.split(separator: "\n").count { $0.contains("not a folder with the name of a bucket") } == 2)
+    let again = try HearthBinary.run(["files", "cp", "-r", "gs://", directory.file("again")] + other)
+    #expect(again.exit == .code(0), "\(again.output)")
+    #expect(try tree("again") == exported)
+  }
+
   @Test func filesAreCopiedOneByOneListedAndRemoved() throws {
     let server = try HearthProcess(arguments: ["--emulator", "--in-memory", "--project", "demo"])
     defer { server.process.stop() }
@@ -92,6 +116,9 @@ import TestSupport
       (["cp", directory.path, "gs://b/x"], 65, "is a folder; add --recursive"),
       (["cp", "-r", directory.file("x.pdf"), "gs://b/x"], 65, "is not a folder"),
       (["cp", "a", "b"], 64, "gs://BUCKET/NAME"),
+      (["cp", "gs://", "b"], 64, "add --recursive"),
+      (["cp", "-r", "gs://", "gs:///x"], 64, "only to or from a folder"),
+      (["rm", "-r", "gs://"], 64, "denotes all buckets"),
       (["cp", "-r", "gs://b/docs", "gs://b/docs/more"], 64, "choose a DEST outside SOURCE"),
       (["cp", directory.file("x.pdf"), "gs://b/a\nb"], 64, "line break"),
       (["ls", "gs://-/"], 64, "does not name a valid bucket"),

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 import TestSupport
 
@@ -79,6 +80,25 @@ import TestSupport
   }
 
   /// Clients that do not read their responses cannot use up the open files of the process.
+  @Test func aReloadReadsTheListOfAppsAgain() throws {
+    let directory = try app()
+    _ = try directory.write("hearth.json", #"{"hosting": {"b.example.com": "dist"}}"#)
+    let session = try Session(in: directory)
+    func status(of host: String) throws -> String { try session.get("/", [("Host", host)]) }
+    #expect(try status(of: "b.example.com") == "app")
+    #expect(try status(of: "c.example.com") == "Ok\n")
+    _ = try directory.write("hearth.json", #"{"hosting": {"c.example.com": "dist"}}"#)
+    session.process.send(signal: SIGHUP)
+    try #require(try OtherProcess.eventually { try status(of: "c.example.com") == "app" })
+    #expect(try status(of: "b.example.com") == "Ok\n")
+    // A mistake in the file changes nothing, and is reported.
+    _ = try directory.write("hearth.json", #"{"hosting": {"d.example.com": "dist"}, "no-such-option": 1}"#)
+    session.process.send(signal: SIGHUP)
+    try #require(OtherProcess.eventually { session.process.output.contains("no-such-option") })
+    #expect(try status(of: "c.example.com") == "app")
+    #expect(try status(of: "d.example.com") == "Ok\n")
+  }
+
   @Test func responsesFromTheDiskAreLimited() throws {
     let directory = try app()
     _ = try directory.write("dist/film.mp4", "")

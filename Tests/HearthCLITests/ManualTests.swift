@@ -15,6 +15,8 @@ import TestSupport
     let page = try directory.text("hearth-rules-check.1")
     #expect(page.contains(".SH NAME\nhearth\\-rules\\-check \\- compiles security rules"), "\(page)")
     #expect(page.contains("\\fB\\-\\-strict\\fR\n"), "\(page)")
+    let unnamed = try HearthBinary.run(["help", "--man"])
+    #expect(unnamed.exit == .code(64) && unnamed.output.contains("name it: hearth help --man DIR"), "\(unnamed.output)")
     let missing = try HearthBinary.run(["help", "--man", directory.file("none")])
     #expect(missing.exit == .code(1) && missing.output.contains("No such file or directory"), "\(missing.output)")
   }

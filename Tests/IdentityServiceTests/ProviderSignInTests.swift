@@ -1,10 +1,10 @@
 import Accounts
 import DocumentModel
 import Foundation
-import IdentityService
 import Synchronization
 import Testing
 import TestSupport
+@testable import IdentityService
 
 /// Sign-in by the page of another provider: the code flow, and attacks on it.
 @Suite struct ProviderSignInTests {
@@ -454,5 +454,49 @@ import TestSupport
     #expect(world.service.ownURL(host: "localhost:8080", isSecure: false) == "http://localhost:8080")
     let named = try ServiceWorld { $0.publicURL = "https://db.example.com/" }
     #expect(named.service.ownURL(host: "evil.example", isSecure: false) == "https://db.example.com")
+  }
+
+  /// A stranger who returns with wrong codes cannot make the server send requests to the provider without end.
+  @Test func failedReturnsOfOnePlaceAreLimited() throws {
+    let test = try World()
+    func back(_ address: String?, isRight: Bool = false) throws -> String? {
+      let start = try test.begin()
+      let right = try test.provider.authorize(start.url)
+      let back = isRight ? right : ProviderSignIn.Return(state: right.state, code: "wrong")
+      return Self.failure {
+        try test.service.finishReturn(back, from: address) { () throws(SignInFailure) in
+          try test.flow.identity(try test.flow.ticket(start.sealed, for: back), back)
+        }
+      }
+    }
+    func tokenRequests() -> Int { test.provider.requests.count { $0 == "token" } }
+    // Sign-ins that succeed are not limited.
+    for _ in 0..<2 * SignInThrottle.failedReturnsMax { #expect(try back("192.0.2.1", isRight: true) == nil) }
+    for _ in 0..<SignInThrottle.failedReturnsMax { #expect(try back("192.0.2.1") == "auth/invalid-credential") }
+    let before = tokenRequests()
+    for isRight in [false, true] { #expect(try back("192.0.2.1", isRight: isRight) == "auth/too-many-requests") }
+    #expect(tokenRequests() == before)
+    // Another place and this machine are not affected, and time restores the allowance.
+    #expect(try back("192.0.2.2", isRight: true) == nil)
+    #expect(try back(nil, isRight: true) == nil)
+    test.provider.clock.advance(seconds: SignInThrottle.guessesRestoreSeconds)
+    #expect(try back("192.0.2.1", isRight: true) == nil)
+  }
+
+  @Test func usedTicketsAreForgottenInOrder() {
+    var used = UsedTickets(countMax: 100)
+    for number in 0..<1000 {
+      let isFirst = used.use("t\(number)", until: 600, nowSeconds: 0)
+      #expect(isFirst)
+      #expect(used.count <= 100)
+      for earlier in max(0, number - 99)...number {
+        let isFirstAgain = used.use("t\(earlier)", until: 600, nowSeconds: 0)
+        #expect(!isFirstAgain, "\(earlier) after \(number)")
+      }
+    }
+    // The ones that ended make room.
+    let isLateFirst = used.use("late", until: 1200, nowSeconds: 601)
+    #expect(isLateFirst)
+    #expect(used.count == 1)
   }
 }

@@ -11,6 +11,7 @@ import Testing
   static let sources: [(heading: String, path: String)] = [
     ("Documents, queries and transactions", "Sources/Model/DocumentModel/Limits.swift"),
     ("Databases of an emulator", "Sources/Storage/DocumentStore/Catalog/BlankDatabases.swift"),
+    ("Disk usage by collection", "Sources/Storage/DocumentStore/Maintenance/CollectionUseReport.swift"),
     ("Queries", "Sources/Query/QueryEngine/Planning/QueryError.swift"),
     ("Expressions of pipelines", "Sources/Query/PipelineExpressions/ExpressionLimits.swift"),
     ("Listeners", "Sources/Watch/WatchStream.swift"),

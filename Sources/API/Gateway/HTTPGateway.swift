@@ -1,7 +1,7 @@
 package import Accounts
 package import Callers
 package import DatabaseService
-import DocumentModel
+package import DocumentModel
 package import FileService
 import FirestoreAPI
 package import GatewayCore
@@ -21,8 +21,8 @@ package struct HTTPGateway: Sendable {
 
   /// Serves clients.
   package let requests: RequestDispatcher
-  /// Serves operators on a separate address, whose callers are all administrators.
-  package let operations: RequestDispatcher
+  /// The parts of the project that metrics report.
+  package let metrics: MetricsSource
   private let verifier: any TokenVerifier
 
   /// Creates a gateway for a service, its accounts and, if given, its files.
@@ -33,27 +33,25 @@ package struct HTTPGateway: Sendable {
   ///   - addresses: the URLs for the keys of programs.
   ///   - sites: the web apps, or `nil` for a server without any.
   ///   - sdk: a site with the files of the web SDK, or `nil`.
+  ///   - project: the project as a label of metrics, or `nil` if the server has only one.
   package init(
     _ service: FirestoreService, accounts: AccountStore, identity: AccountsService, files: StorageService? = nil,
     usesTLS: Bool = false, hostName: String? = nil, addresses: ServerAddresses = ServerAddresses(publicURL: nil),
-    sites: HostedSites? = nil, sdk: HostedSites? = nil,
-    operations: OperationsService
+    sites: HostedSites? = nil, sdk: HostedSites? = nil, operations: OperationsService, project: String? = nil
   ) {
     verifier = accounts.mode.acceptsUnsignedTokens ? EmulatorTokens(accounts) : AccountTokens(accounts)
     let authenticator = Authenticator(verifier: verifier, mode: service.mode, hostName: hostName)
     let channels = WebChannelHandler(service, authenticator)
-    let metrics = MetricsReport(operations, service) { channels.openChannels }
-    self.operations = RequestDispatcher(
-      OperationsHandler(
-        operations, metrics: metrics, service, Authenticator(everyoneIs: .admin, mode: service.mode)
-      ).endpoints)
+    let source = MetricsSource(project: project, service) { channels.openChannels }
+    metrics = source
+    let report = MetricsReport(operations) { [source] }
     let hosting = sites.map { HostedAppsAPI($0, authenticator) }
     let root = RootHandler(operations, authenticator, app: hosting.map(Self.appPage))
-    var endpoints = Self.documents(service, authenticator, channels, files)
-    endpoints += KeysHandler(accounts, authenticator, addresses: addresses).endpoints
+    var endpoints = Self.documents(service, authenticator, channels, files, accounts)
+    endpoints += KeysHandler(accounts, authenticator, addresses: addresses, project: project).endpoints
     endpoints += IdentityHandler(identity, authenticator).endpoints
     endpoints += SignInPages(identity, authenticator, usesTLS: usesTLS).endpoints
-    endpoints += OperationsHandler(operations, metrics: metrics, service, authenticator).endpoints + root.endpoints
+    endpoints += OperationsHandler(operations, metrics: report, service, authenticator).endpoints + root.endpoints
     endpoints += FirebaseScripts(project: accounts.project.id, sdk: sdk, authenticator).endpoints
     endpoints += HubHandler(operations.hub, authenticator).endpoints
     if let files { endpoints += Self.files(files, authenticator, accounts.serviceKeys, usesTLS: usesTLS) }
@@ -67,13 +65,36 @@ package struct HTTPGateway: Sendable {
     { (request: borrowing HTTPRequest, responder: Responder) in hosting.respondToRoot(request, responder) }
   }
 
+  /// Serves operators on a separate address, whose callers are all administrators. `sources` returns the projects that
+  /// metrics report.
+  package static func operations(
+    _ operations: OperationsService, mode: ServerMode, _ sources: @escaping @Sendable () -> [MetricsSource]
+  ) -> RequestDispatcher {
+    let authenticator = Authenticator(everyoneIs: .admin, mode: mode)
+    return RequestDispatcher(
+      OperationsHandler(
+        operations, metrics: MetricsReport(operations, sources), FirestoreService(withoutDatabasesIn: mode),
+        authenticator
+      ).endpoints)
+  }
+
+  /// Serves health checks to clients that name no project. None of them is an administrator.
+  static func operationsWithoutProject(_ operations: OperationsService, mode: ServerMode) -> RequestDispatcher {
+    let authenticator = Authenticator(verifier: nil, mode: mode)
+    return RequestDispatcher(
+      OperationsHandler(
+        operations, metrics: MetricsReport(operations) { [] }, FirestoreService(withoutDatabasesIn: mode), authenticator
+      ).endpoints + RootHandler(operations, authenticator).endpoints)
+  }
+
   private static func documents(
-    _ service: FirestoreService, _ authenticator: Authenticator, _ channels: WebChannelHandler, _ files: StorageService?
+    _ service: FirestoreService, _ authenticator: Authenticator, _ channels: WebChannelHandler,
+    _ files: StorageService?, _ accounts: AccountStore
   ) -> [any Endpoint] {
     let rest = RESTHandler(service, authenticator)
     return ChangeFeedHandler(rest).endpoints + rest.endpoints + GRPCHandler(service, authenticator).endpoints
       + channels.endpoints + AdminHandler(service, authenticator).endpoints
-      + EmulatorHandler(service, authenticator, files: files).endpoints
+      + EmulatorHandler(service, authenticator, files: files, accounts: accounts).endpoints
   }
 
   /// The routes of files. Those of signed URLs are the last, because they have every path.

@@ -44,9 +44,20 @@ public struct AccountsConfiguration: Sendable, Equatable {
   /// The identity providers whose sign-in pages the server opens: a JSON object by provider ID, as hearth.json contains
   /// it. See docs/sign-in.md.
   public var signInProviders: String?
+  /// The folder of relative paths in ``signInProviders``, or `nil` for the working directory.
+  package var providersFolder: String?
 
   /// Creates a configuration with the defaults above.
   public init() {}
+
+  /// Checks the values, and the files that they name.
+  /// - Throws: ``HearthError`` for the first one that is not valid.
+  func check(fetch: ProviderFetch?) throws(HearthError) { _ = try options(fetch) }
+
+  /// The paths of the files with secrets that ``signInProviders`` names.
+  package var secretFiles: [String] {
+    signInProviders.map { SignInProviderText.secretFiles($0, in: providersFolder) } ?? []
+  }
 
   /// Creates the account service with this configuration.
   /// - Parameters:
@@ -55,6 +66,14 @@ public struct AccountsConfiguration: Sendable, Equatable {
   func service(
     _ accounts: AccountStore, publicURL: String?, fetch: ProviderFetch?
   ) throws(HearthError) -> AccountsService {
+    var options = try options(fetch)
+    options.publicURL = publicURL
+    do { return try AccountsService(accounts, options) } catch {
+      throw .storage("cannot open the accounts: \(error)")
+    }
+  }
+
+  private func options(_ fetch: ProviderFetch?) throws(HearthError) -> AccountsService.Options {
     guard mailCommand == nil || actionURL != nil else {
       throw .configuration(
         "--mail-command also needs --action-url https://…, the page of the app that links in mails open")
@@ -67,10 +86,9 @@ public struct AccountsConfiguration: Sendable, Equatable {
     options.mailSender = mailSender
     options.actionURL = actionURL
     options.authorizedDomains = authorizedDomains
-    options.publicURL = publicURL
     options.signInProviders =
       try signInProviders.map { (text) throws(HearthError) in
-        try SignInProviderText.read(text)
+        try SignInProviderText.read(text, in: providersFolder)
       } ?? []
     options.providerFetch = fetch
     guard options.signInProviders.isEmpty || fetch != nil else {
@@ -83,8 +101,6 @@ public struct AccountsConfiguration: Sendable, Equatable {
           provider.id, issuer: provider.issuer, clientID: provider.clientID, keys: keys)
       } catch { throw .data("\(provider.keysPath): \(error.description)") }
     }
-    do { return try AccountsService(accounts, options) } catch {
-      throw .storage("cannot open the accounts: \(error)")
-    }
+    return options
   }
 }

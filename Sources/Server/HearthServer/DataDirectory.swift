@@ -12,6 +12,7 @@ import LMDBEngine
 ///     DIR/databases/{project}/{database}/data.mdb   one LMDB environment per database, data.mdb-lock beside it
 ///     DIR/accounts/{project}/data.mdb               the users of a project, and the keys of their tokens
 ///     DIR/files/…                                   the stored files, see ``FilesSetup``
+///     DIR/project-files/{project}/…                 the stored files of one of several projects
 package final class DataDirectory: Sendable {
   /// The layout that this version writes.
   package static let format = 1
@@ -55,22 +56,46 @@ package final class DataDirectory: Sendable {
     "\(path)/accounts/\(project)/data.mdb"
   }
 
-  /// Returns the path of the directory of files, whether or not it exists.
-  package static func filesFolder(in path: String) -> String { "\(path)/files" }
+  /// Returns the path of a directory of files, whether or not it exists. The files of `nil` are those of a server with
+  /// one project, or of the default project of a server with several.
+  package static func filesFolder(of project: String? = nil, in path: String) -> String {
+    project.map { "\(path)/project-files/\($0)" } ?? "\(path)/files"
+  }
 
   /// Returns the path of the metadata of files, whether or not it exists.
-  package static func filesFile(in path: String) -> String { "\(path)/files/data.mdb" }
+  package static func filesFile(of project: String? = nil, in path: String) -> String {
+    "\(filesFolder(of: project, in: path))/data.mdb"
+  }
+
+  /// Returns the path of the directory of files, after creating the directory that contains it.
+  /// - Throws: ``StorageError/system(operation:path:code:)`` if the directory cannot be created.
+  package func makeFilesFolder(of project: String?) throws(StorageError) -> String {
+    if project != nil { try Self.makeDirectory("\(path)/project-files") }
+    return Self.filesFolder(of: project, in: path)
+  }
+
+  /// Returns the owners of the files in a data directory, in the form of ``filesFolder(of:in:)``.
+  /// - Throws: the errors of ``hasFiles(of:in:)``.
+  package static func filesOwners(in path: String) throws(StorageError) -> [String?] {
+    var owners: [String?] = []
+    if try hasFiles(in: path) { owners.append(nil) }
+    for project in ContentDirectory.names(in: "\(path)/project-files").sorted() {
+      if try hasFiles(of: project, in: path) { owners.append(project) }
+    }
+    return owners
+  }
 
   /// Returns whether a data directory contains files.
   /// - Throws: ``StorageError/corruption(path:detail:)`` if it contains their content, but not their metadata.
-  package static func hasFiles(in path: String) throws(StorageError) -> Bool {
-    let file = filesFile(in: path)
+  package static func hasFiles(of project: String? = nil, in path: String) throws(StorageError) -> Bool {
+    let file = filesFile(of: project, in: path)
     if access(file, F_OK) == 0 { return true }
-    guard ContentDirectory.holdsContent(filesFolder(in: path)) else { return false }
+    let folder = filesFolder(of: project, in: path)
+    guard ContentDirectory.holdsContent(folder) else { return false }
     throw .corruption(
       path: file,
       detail: "the metadata of files are missing, but their content exists; restore the metadata from a "
-        + "backup, or move \(filesFolder(in: path)) away")
+        + "backup, or move \(folder) away")
   }
 
   /// Returns the projects with accounts in a data directory, sorted.

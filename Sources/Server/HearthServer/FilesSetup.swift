@@ -13,6 +13,9 @@ import LMDBEngine
 ///     DIR/files/data.mdb       the metadata, an LMDB environment
 ///     DIR/files/content/…      the content, see ``ContentDirectory``
 ///
+/// A project that has its own folder of configuration keeps its files in `DIR/project-files/{project}/` instead, unless
+/// it is the default project of the server.
+///
 /// A server in memory keeps the content in a directory on `/dev/shm`, and removes it when it stops. If a server was
 /// killed, the next process with a server in memory removes its directory.
 enum FilesSetup {
@@ -35,11 +38,12 @@ enum FilesSetup {
       do throws(StorageError) {
         if let directory {
           // With a new, empty store, the sweep would remove all existing content.
-          _ = try DataDirectory.hasFiles(in: directory.path)
-          let path = DataDirectory.filesFolder(in: directory.path)
+          let owner = configuration.filesOwner
+          _ = try DataDirectory.hasFiles(of: owner, in: directory.path)
+          let path = try directory.makeFilesFolder(of: owner)
           contents = try wrapped(path) { () throws(FilesError) in try ContentDirectory(path) }
           metadata = try LMDBStore.open(
-            LMDBOptions(path: DataDirectory.filesFile(in: directory.path), mapBytes: mapBytes))
+            LMDBOptions(path: DataDirectory.filesFile(of: owner, in: directory.path), mapBytes: mapBytes))
         } else {
           contents = try wrapped(memoryRoot) { () throws(FilesError) in try inMemory() }
           metadata = try LMDBStore.open(.inMemory(mapBytes: min(mapBytes, inMemoryMetadataBytesMax)))
@@ -103,10 +107,12 @@ enum FilesSetup {
 
   /// Opens the file store at the start if the data directory contains files. This removes what a crash left behind
   /// and reports damage early.
-  static func openStored(_ files: LazyFileStore, _ directory: DataDirectory?) throws(FilesError) {
+  static func openStored(
+    _ files: LazyFileStore, _ directory: DataDirectory?, _ configuration: HearthConfiguration
+  ) throws(FilesError) {
     guard let directory else { return }
     do throws(StorageError) {
-      guard try DataDirectory.hasFiles(in: directory.path) else { return }
+      guard try DataDirectory.hasFiles(of: configuration.filesOwner, in: directory.path) else { return }
     } catch { throw FilesError(error) }
     _ = try files.store()
   }

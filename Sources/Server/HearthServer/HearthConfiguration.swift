@@ -178,6 +178,24 @@ public struct HearthConfiguration: Sendable {
   /// The project whose `(default)` database and accounts the server serves in production. In emulator mode, the
   /// default project of tools and accounts.
   public var project: String?
+  /// The IDs of the databases of ``project`` that the server serves in production.
+  public var databases = [DatabaseID.defaultDatabase]
+  /// Returns the projects that a production server serves besides ``project``, or `nil` if it serves only that one.
+  /// Called at the start and with each ``Server/reload()``, on any thread. If one of them is ``project``, its own
+  /// configuration replaces this one. If the function throws at the start, the server does not start. Later, the server
+  /// continues to serve the projects that it serves.
+  public var loadProjects: (@Sendable () throws(HearthError) -> [ProjectSource])?
+  /// The folder with the configuration files of a project that has one. No client may read it.
+  package var folder: String?
+  /// Whether the configuration is that of one of several projects.
+  package var isOneOfSeveral = false
+  /// The owner of the files of the project; see ``DataDirectory/filesFolder(of:in:)``.
+  package var filesOwner: String?
+  /// The databases that the server serves in production.
+  package var declaredDatabases: Set<DatabaseID> {
+    guard let project else { return [] }
+    return Set(databases.compactMap { DatabaseID(project: project, database: $0) })
+  }
   /// The configuration of user accounts.
   public var accounts = AccountsConfiguration()
   /// Other identity providers whose tokens the server accepts in production.
@@ -210,6 +228,9 @@ public struct HearthConfiguration: Sendable {
   public var storageRules: String?
   /// The web apps that the server hosts.
   public var hosting: [HostedSite] = []
+  /// Returns the web apps after a change of the configuration, or `nil` if ``hosting`` cannot change. Called with each
+  /// ``Server/reload()``, on any thread. If it throws, the server continues to serve the apps that it serves.
+  public var loadHosting: (@Sendable () throws(HearthError) -> [HostedSite])?
   /// A folder with the files of the Firebase web SDK, in a folder for each version. If `nil`, requests for them are
   /// redirected to Google.
   public var webSDK: String?

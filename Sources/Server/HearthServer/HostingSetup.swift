@@ -17,7 +17,7 @@ final class HostingSetup: Sendable {
     self.configuration = configuration
     sites = configuration.hosting.isEmpty ? nil : HostedSites()
     sdk = configuration.webSDK == nil ? nil : HostedSites()
-    sites?.replace(with: try read())
+    sites?.replace(with: try read(configuration.hosting))
     guard let folder = configuration.webSDK else { return }
     try requirePublic(folder, "--web-sdk \(folder)")
     sdk?.replace(with: [(nil, Site(folder: folder, rules: .immutable, cache: cache))])
@@ -25,9 +25,14 @@ final class HostingSetup: Sendable {
 
   /// Reads the configuration again. If it is not usable, the previous one stays in force, and the error is logged.
   func reload() {
-    guard let sites else { return }
     do throws(HearthError) {
-      sites.replace(with: try read())
+      let hosting = try configuration.loadHosting?() ?? configuration.hosting
+      guard let sites else {
+        guard !hosting.isEmpty else { return }
+        return configuration.log(
+          .warn, "hosting.ignored", "the server had no web app at its start; restart it to serve the first one")
+      }
+      sites.replace(with: try read(hosting))
       configuration.log(.info, "hosting.reloaded", "the configuration of the web apps was reloaded")
     } catch {
       configuration.log(
@@ -35,9 +40,11 @@ final class HostingSetup: Sendable {
     }
   }
 
-  private func read() throws(HearthError) -> [(host: String?, site: Site)] {
+  private func read(
+    _ hosting: [HearthConfiguration.HostedSite]
+  ) throws(HearthError) -> [(host: String?, site: Site)] {
     var sites: [(host: String?, site: Site)] = []
-    for hosted in configuration.hosting {
+    for hosted in hosting {
       let host = hosted.host?.lowercased()
       guard !sites.contains(where: { $0.host == host }) else {
         throw .configuration("--hosting: \(host ?? "the other hosts") must have only one app")

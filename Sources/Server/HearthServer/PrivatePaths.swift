@@ -10,7 +10,8 @@ struct PrivatePaths {
   init(_ configuration: HearthConfiguration) {
     if case .directory(let path) = configuration.storage { dataDirectory = path } else { dataDirectory = nil }
     if let tls = configuration.tls { files.append((tls.key, "the private key of the TLS certificate")) }
-    for path in configuration.accounts.signInProviders.map(SignInProviderText.secretFiles) ?? [] {
+    if let folder = configuration.folder { files.append((folder, "the configuration of the project")) }
+    for path in configuration.accounts.secretFiles {
       files.append((path, "the secret of a sign-in provider"))
     }
   }

@@ -11,18 +11,24 @@ final class Readiness: Sendable {
 
   private let current = Atomic(Phase.starting.rawValue)
   private let directory: String?
-  private let database: DatabaseID?
-  private let databases: DatabaseRegistry
-  private let rules: RulesRegistry
+  /// A database that clients need, and the rules that protect it.
+  private struct Needed {
+    let database: DatabaseID
+    let databases: DatabaseRegistry
+    let rules: RulesRegistry
+  }
+
+  private let needed = Mutex<Needed?>(nil)
   /// The free space of a disk below which the server is not ready, in bytes, because writes may soon fail.
   private static let roomBytesMin = 64 << 20
 
-  /// Checks the data directory, if there is one, and the database of the project, if one is declared.
-  init(directory: String?, project: String?, databases: DatabaseRegistry, rules: RulesRegistry) {
-    self.directory = directory
-    database = project.flatMap { DatabaseID(project: $0) }
-    self.databases = databases
-    self.rules = rules
+  /// Checks the data directory, if there is one.
+  init(directory: String?) { self.directory = directory }
+
+  /// Also checks the `(default)` database of a project, if one is declared.
+  func check(_ databases: DatabaseRegistry, _ rules: RulesRegistry, project: String?) {
+    guard let database = project.flatMap({ DatabaseID(project: $0) }) else { return }
+    needed.withLock { $0 = Needed(database: database, databases: databases, rules: rules) }
   }
 
   var phase: Phase {
@@ -50,9 +56,9 @@ final class Readiness: Sendable {
         names.append("room")
       }
     }
-    if let database {
-      if (try? databases.database(database)?.read { _ in }) == nil { names.append("database") }
-      if case .broken = rules.active(for: database) { names.append("rules") }
+    if let needed = needed.withLock({ $0 }) {
+      if (try? needed.databases.database(needed.database)?.read { _ in }) == nil { names.append("database") }
+      if case .broken = needed.rules.active(for: needed.database) { names.append("rules") }
     }
     return names
   }

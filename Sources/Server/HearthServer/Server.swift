@@ -2,18 +2,13 @@ package import Accounts
 import Basics
 package import DatabaseService
 import Dispatch
-import DocumentModel
 package import DocumentStore
 package import Files
-import FileService
 import Gateway
 package import GatewayCore
 import Glibc
-import IdentityService
 import KeyValue
-import LMDBEngine
 import OperationsAPI
-import RulesEngine
 import Synchronization
 import Transport
 
@@ -24,21 +19,9 @@ import Transport
 ///     …
 ///     server.stop()
 public final class Server: Sendable {
-  /// The document service, for use in this process without a port.
-  package let service: FirestoreService
-  package let accounts: AccountStore
   private let configuration: HearthConfiguration
   private let directory: DataDirectory?
-  /// The open databases, for imports and tools in this process. The registry authorizes no caller.
-  package let registry: DatabaseRegistry
-  private let rules: RulesFiles
-  private let issuers: IssuerFiles
-  private let onlineIssuers: OnlineIssuers
-  private let hosting: HostingSetup
-  package let files: LazyFileStore
-  private let gateway: HTTPGateway
-  /// The routes for clients, in the order in which they are tried.
-  package var endpoints: [any Endpoint] { gateway.requests.endpoints }
+  private let projects: ServedProjects
   private let http: HTTPServer
   /// The server for operators' tools, on its own address.
   private let operationsHTTP: HTTPServer?
@@ -72,16 +55,6 @@ public final class Server: Sendable {
       case .directory(let path): directory = try DataDirectory(path)
       }
     } catch { throw .storage(error.description) }
-    let indexes = try IndexFiles(configuration.indexes)
-    let rulesRegistry = RulesRegistry()
-    let fileRules = FileRules()
-    rules = try RulesFiles(configuration, rulesRegistry, fileRules)
-    registry = Self.makeRegistry(configuration, directory, indexes)
-    service = FirestoreService(
-      databases: registry, mode: configuration.serverMode, rules: rulesRegistry,
-      proofMode: configuration.isEmulatorCompatible ? .emulator : .sound,
-      requiresIndexes: configuration.requiresIndexes, observer: configuration.accessObserver)
-    files = FilesSetup.make(configuration, directory, registry)
     var transport = TransportConfiguration()
     transport.host = configuration.host
     transport.port = configuration.port
@@ -95,32 +68,24 @@ public final class Server: Sendable {
     let counters = TransportCounters(loops: transport.loops)
     transport.counters = counters
     transport.errorBody = { status, message in ErrorJSON.body(httpStatus: status, message: message) }
-    accounts = try Self.openAccounts(configuration, directory)
-    accounts.endStreams(of: service)
-    let identity = try configuration.accounts.service(
-      accounts, publicURL: configuration.publicURL, fetch: configuration.providerFetch)
-    issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
-    onlineIssuers = try OnlineIssuers(configuration, accounts.trustedIssuers)
-    readiness = Readiness(
-      directory: directory?.path, project: configuration.project, databases: registry, rules: rulesRegistry)
+    let projects = ServedProjects(configuration, directory)
+    self.projects = projects
+    readiness = Readiness(directory: directory?.path)
     let log = configuration.log
     let operations = OperationsService(
       counters: counters, version: Self.version, unready: { [readiness] in readiness.unready() },
-      droppedLogLines: { log?.droppedLines ?? 0 }, staleRulesFiles: { [rules] in rules.staleCount },
+      droppedLogLines: { log?.droppedLines ?? 0 },
+      staleRulesFiles: { [weak projects] in projects?.staleRulesFiles ?? 0 },
       hub: hub)
     addresses = ServerAddresses(publicURL: configuration.publicURL)
-    hosting = try HostingSetup(configuration)
-    gateway = HTTPGateway(
-      service, accounts: accounts, identity: identity,
-      files: StorageService(
-        store: files, rules: fileRules, documents: service, project: configuration.project,
-        isCurrentKey: { [accounts] in accounts.serviceKeys.key($0) != nil }),
-      usesTLS: configuration.tls != nil, hostName: configuration.host, addresses: addresses, sites: hosting.sites,
-      sdk: hosting.sdk, operations: operations)
+    try projects.open(operations, addresses)
+    if let own = projects.own { readiness.check(own.registry, own.rulesRegistry, project: configuration.project) }
     // The operator decides which clients reach this address.
-    let listener = gateway.operations
+    let listener = HTTPGateway.operations(operations, mode: configuration.serverMode) { [weak projects] in
+      projects?.stacks.map(\.gateway.metrics) ?? []
+    }
     do {
-      http = try HTTPServer(configuration: transport, handler: gateway.requests)
+      http = try HTTPServer(configuration: transport, handler: projects.handler)
       operationsHTTP = try configuration.metricsAddress.map { address throws(TransportError) in
         var transport = TransportConfiguration()
         (transport.host, transport.port) = (address.host, address.port)
@@ -130,45 +95,10 @@ public final class Server: Sendable {
         return try HTTPServer(configuration: transport, handler: listener)
       }
     } catch { throw Self.error(error) }
-    try openConfigured(indexes)
-    do throws(FilesError) { try FilesSetup.openStored(files, directory) } catch {
-      let reason =
-        switch error {
-        case .storage(let error): error.description
-        case .full: "no space left on the disk, or the limit of --map-size is reached"
-        default: "\(error)"
-        }
-      throw .storage("cannot open the files of the data directory: \(reason)")
+    projects.setCancel { [weak http] stack in
+      http?.cancelRequests { ProjectDispatcher.isOwned($0, by: stack) }
     }
-  }
-
-  private static func openAccounts(
-    _ configuration: HearthConfiguration, _ directory: DataDirectory?
-  ) throws(HearthError) -> AccountStore {
-    let project = configuration.project ?? "demo"
-    let clock = configuration.clock
-    do throws(StorageError) {
-      let options =
-        if let directory {
-          LMDBOptions(path: try directory.makeAccountsFile(of: project), mapBytes: configuration.mapBytes)
-        } else {
-          LMDBOptions.inMemory(mapBytes: configuration.mapBytes)
-        }
-      return try AccountStore(
-        store: try LMDBStore.open(options), project: AccountsProject(project),
-        mode: configuration.serverMode, now: { clock.now() },
-        audit: { configuration.log(LogEvent($0)) })
-    } catch { throw .storage(error.description) }
-  }
-
-  /// Opens the stored databases that have an index file, so their indexes are built before the first request.
-  private func openConfigured(_ indexes: IndexFiles) throws(HearthError) {
-    guard case .directory(let path) = configuration.storage, !configuration.indexes.isEmpty else { return }
-    do throws(StorageError) {
-      for id in try DataDirectory.databases(in: path) where indexes.configuration(of: id) != nil {
-        _ = try registry.database(id)
-      }
-    } catch { throw .storage(error.description) }
+    try projects.own?.prepare()
   }
 
   /// Starts to listen, and returns the URL.
@@ -192,9 +122,8 @@ public final class Server: Sendable {
     do { try directory?.announce(url: url) } catch { throw .storage(error.description) }
     readiness.phase = .serving
     scheduleMaintenance()
-    onlineIssuers.reload()
-    accounts.prepare()
-    if !rules.isEmpty { watchRules() }
+    projects.start()
+    if projects.hasRules { watchRules() }
     return url
   }
 
@@ -209,7 +138,7 @@ public final class Server: Sendable {
     let server: HTTPServer
     let address: (host: String, port: Int)
     do {
-      server = try HTTPServer(configuration: transport, handler: gateway.requests)
+      server = try HTTPServer(configuration: transport, handler: projects.handler)
       address = try server.start()
     } catch { throw Self.error(error) }
     defer { server.stop(graceSeconds: 1) }
@@ -246,13 +175,10 @@ public final class Server: Sendable {
     do { try http.reloadCertificate() } catch { throw Self.error(error) }
   }
 
-  /// Reloads the rules, the TLS certificate and its key, the keys of trusted issuers, and the rules of web apps. If a
-  /// file is not valid, its previous content stays in force, and the error is logged.
+  /// Reloads the projects of ``HearthConfiguration/loadProjects``, the rules, the TLS certificate and its key, the keys
+  /// of trusted issuers, and the rules of web apps. If a file is not valid, its previous content stays in force, and the error is logged.
   public func reload() {
-    reloadRules()
-    issuers.reload()
-    onlineIssuers.reload()
-    hosting.reload()
+    projects.reload()
     guard configuration.tls != nil else { return }
     do {
       try reloadCertificate()
@@ -269,14 +195,14 @@ public final class Server: Sendable {
 
   /// Reloads the rules files. If a file does not compile, its previous rules stay in force, and the error is passed
   /// to ``HearthConfiguration/warn``.
-  public func reloadRules() { rules.reload(all: true) }
+  public func reloadRules() { for stack in projects.stacks { stack.reloadRules(all: true) } }
 
   /// Stops the server: completes active requests within ``HearthConfiguration/stopGraceSeconds``, then closes the
   /// databases.
   public func stop() {
     isStopped.store(true, ordering: .sequentiallyConsistent)
     readiness.phase = .stopping
-    onlineIssuers.stop()
+    projects.stopWork()
     http.stop(graceSeconds: configuration.stopGraceSeconds)
     // The lock of the data directory is still held, so this is not the socket of the next server.
     adminSocket.withLock { socket in
@@ -285,15 +211,31 @@ public final class Server: Sendable {
     }
     // Last, so operators' tools can see meanwhile that the server is stopping.
     operationsHTTP?.stop(graceSeconds: 1)
-    registry.closeAll()
-    files.close()
+    projects.close()
   }
 
   /// Returns the caller that a bearer token identifies, as requests do.
   /// - Throws: ``Status`` `UNAUTHENTICATED` with the reason if the token is not valid.
   package func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller {
-    try gateway.caller(bearing: token)
+    try projects.first.gateway.caller(bearing: token)
   }
+
+  // MARK: The first project
+
+  /// The document service, for use in this process without a port.
+  package var service: FirestoreService { projects.first.service }
+  /// The accounts of the project.
+  package var accounts: AccountStore { projects.first.accounts }
+  /// Returns the accounts of a project, or `nil` if it is not served.
+  package func accounts(of project: String) -> AccountStore? {
+    projects.stacks.first { $0.configuration.project == project }?.accounts
+  }
+  /// The open databases, for imports and tools in this process. The registry authorizes no caller.
+  package var registry: DatabaseRegistry { projects.first.registry }
+  /// The files of the project.
+  package var files: LazyFileStore { projects.first.files }
+  /// The routes for clients, in the order in which they are tried.
+  package var endpoints: [any Endpoint] { projects.first.gateway.requests.endpoints }
 
   private static func url(_ scheme: String, _ address: (host: String, port: Int)) -> String {
     "\(scheme)://\(address.host.contains(":") ? "[\(address.host)]" : address.host):\(address.port)"
@@ -307,14 +249,7 @@ public final class Server: Sendable {
   private func scheduleMaintenance() {
     DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + .seconds(30)) { [weak self] in
       guard let self, !isStopped.load(ordering: .sequentiallyConsistent) else { return }
-      registry.maintain()
-      issuers.reload()
-      do throws(FilesError) { try files.opened?.maintain() } catch {
-        configuration.log(.warn, "files.sweep", "could not remove unreferenced files: \(error)")
-      }
-      do throws(TokenError) { try accounts.maintain() } catch {
-        configuration.log(.error, "keys.renewal", "could not rotate the signing keys: \(error.description)")
-      }
+      projects.maintain()
       scheduleMaintenance()
     }
   }
@@ -323,61 +258,10 @@ public final class Server: Sendable {
   private func watchRules() {
     DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
       guard let self, !isStopped.load(ordering: .sequentiallyConsistent) else { return }
-      rules.reload()
+      for stack in projects.stacks { stack.reloadRules() }
       watchRules()
     }
   }
-
-  private static func makeRegistry(
-    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ indexes: IndexFiles
-  ) -> DatabaseRegistry {
-    let mode = configuration.serverMode
-    let declared = configuration.project.flatMap { DatabaseID(project: $0) }
-    let mapBytes = configuration.mapBytes
-    let enterprise = enterpriseNames(configuration)
-    return DatabaseRegistry(
-      retention: configuration.retention, clock: configuration.clock,
-      idleSeconds: directory == nil ? nil : Self.idleSeconds,
-      editions: { id in enterprise.contains { names(id.database, $0) } ? .enterprise : .standard },
-      indexes: { indexes.configuration(of: $0) },
-      indexObserver: configuration.logsProgress
-        ? IndexLog { configuration.log(.info, "index.progress", $0) }.observer : nil,
-      scratch: ScratchSpace(configuration.scratchBudget, directory: directory?.path),
-      blanks: mode.createsWhatRequestsName ? blankDatabases(directory) : nil
-    ) { (id) throws(StorageError) in
-      guard mode.createsWhatRequestsName || id == declared else { return nil }
-      guard let directory else { return try LMDBStore.open(.inMemory(mapBytes: mapBytes)) }
-      return try LMDBStore.open(LMDBOptions(path: try directory.makeFile(of: id), mapBytes: mapBytes))
-    }
-  }
-
-  /// Returns the databases that requests to an emulator name, but that do not exist.
-  private static func blankDatabases(_ directory: DataDirectory?) -> BlankDatabases {
-    var limit = rlimit()
-    let descriptors =
-      getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 ? Int(clamping: limit.rlim_cur) : .max
-    let openMax = min(
-      BlankDatabases.openDatabasesMax, max(1, descriptors / (2 * BlankDatabases.descriptorsPerDatabase)))
-    return BlankDatabases(
-      openMax: openMax,
-      isStored: { id in directory.map { access(DataDirectory.file(of: id, in: $0.path), F_OK) == 0 } ?? false },
-      makeStore: { () throws(StorageError) in try LMDBStore.open(.inMemory(mapBytes: blankMapBytes)) })
-  }
-
-  /// The map of a store of blank databases, in bytes. It contains declared indexes only.
-  private static let blankMapBytes = 16 << 20
-
-  private static func enterpriseNames(_ configuration: HearthConfiguration) -> [String] {
-    configuration.enterpriseDatabases ?? (configuration.mode == .emulator ? ["enterprise*"] : [])
-  }
-
-  /// Returns whether a pattern of ``HearthConfiguration/enterpriseDatabases`` matches a database.
-  private static func names(_ database: String, _ pattern: String) -> Bool {
-    pattern.hasSuffix("*") ? database.hasPrefix(pattern.dropLast()) : database == pattern
-  }
-
-  /// The time after which an unused database is closed, in seconds.
-  private static let idleSeconds = 600
 
   /// Checks that only this machine can reach the server.
   /// - Throws: ``HearthError/configuration(_:)`` if other machines can reach it.

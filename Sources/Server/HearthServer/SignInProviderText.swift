@@ -13,31 +13,38 @@ enum SignInProviderText {
     "issuer", "clientId", "clientSecretFile", "scopes", "teamId", "keyId", "privateKeyFile",
   ]
 
-  /// Returns the providers, and reads the files that they name.
+  /// Returns the providers, and reads the files that they name. Relative paths begin in `folder`, or in the working
+  /// directory if it is `nil`.
   /// - Throws: ``HearthError/configuration(_:)`` with the provider and the member that is not valid, or
   ///   ``HearthError/data(_:)`` for a file.
-  static func read(_ text: String) throws(HearthError) -> [SignInProvider] {
+  static func read(_ text: String, in folder: String?) throws(HearthError) -> [SignInProvider] {
     guard let map = MapValue(json: Array(text.utf8)) else {
       throw .configuration("providers must be a JSON object, such as {\"google.com\": {\"clientId\": \"…\"}}")
     }
     var providers: [SignInProvider] = []
     for (id, value) in map.entries {
       guard case .map(let fields) = value else { throw problem(id, "must be an object with clientId") }
-      providers.append(try provider(id, fields))
+      providers.append(try provider(id, fields, folder))
     }
     return providers
   }
 
   /// Returns the paths of the files with secrets that the providers name.
-  static func secretFiles(_ text: String) -> [String] {
+  static func secretFiles(_ text: String, in folder: String?) -> [String] {
     guard let map = MapValue(json: Array(text.utf8)) else { return [] }
     return map.entries.flatMap { _, value -> [String] in
       guard case .map(let fields) = value else { return [] }
-      return ["clientSecretFile", "privateKeyFile"].compactMap { fields.text($0) }
+      return ["clientSecretFile", "privateKeyFile"].compactMap { fields.text($0).map { path($0, in: folder) } }
     }
   }
 
-  private static func provider(_ id: String, _ fields: MapValue) throws(HearthError) -> SignInProvider {
+  private static func path(_ file: String, in folder: String?) -> String {
+    file.hasPrefix("/") ? file : folder.map { "\($0)/\(file)" } ?? file
+  }
+
+  private static func provider(
+    _ id: String, _ fields: MapValue, _ folder: String?
+  ) throws(HearthError) -> SignInProvider {
     guard id.utf8.count <= 128, id == "google.com" || id == "apple.com" || (id.hasPrefix("oidc.") && id.utf8.count > 5)
     else {
       throw problem(
@@ -68,11 +75,14 @@ enum SignInProviderText {
       }
     }
     return SignInProvider(
-      id: id, issuer: issuer, clientID: clientID, credential: try credential(id, fields), scopes: scopes)
+      id: id, issuer: issuer, clientID: clientID, credential: try credential(id, fields, folder),
+      scopes: scopes)
   }
 
-  private static func credential(_ id: String, _ fields: MapValue) throws(HearthError) -> SignInProvider.Credential {
-    if let file = fields.text("clientSecretFile") {
+  private static func credential(
+    _ id: String, _ fields: MapValue, _ folder: String?
+  ) throws(HearthError) -> SignInProvider.Credential {
+    if let file = fields.text("clientSecretFile").map({ path($0, in: folder) }) {
       let secret = String(decoding: try KeyFile.read(file), as: UTF8.self)
       let text = String(secret.reversed().drop { $0.isWhitespace }.reversed())
       guard !text.isEmpty, text.utf8.count <= 4096, !text.contains(where: \.isNewline) else {
@@ -80,7 +90,7 @@ enum SignInProviderText {
       }
       return .secret(text)
     }
-    guard let file = fields.text("privateKeyFile") else {
+    guard let file = fields.text("privateKeyFile").map({ path($0, in: folder) }) else {
       if id == "google.com" { throw problem(id, "lacks \"clientSecretFile\", which Google requires") }
       if id == "apple.com" { throw problem(id, "lacks \"teamId\", \"keyId\" and \"privateKeyFile\"") }
       return .none

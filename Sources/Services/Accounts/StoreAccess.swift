@@ -45,6 +45,22 @@ extension KeyValueSnapshot {
   }
 }
 
+extension KeyValueSnapshot {
+  /// Returns the number of rows whose keys begin with `prefix`. Cost: one step for each.
+  /// - Throws: ``StorageError`` if the read fails.
+  package func count(_ prefix: AccountsKey) throws(StorageError) -> Int {
+    let cursor = try makeCursor()
+    let prefix = prefix.bytes
+    var count = 0
+    var isAtRow = try Bytes(prefix).lend { (key) throws(StorageError) in try cursor.seek(atOrAfter: key) }
+    while isAtRow, cursor.key.starts(with: prefix) {
+      count += 1
+      isAtRow = try cursor.next()
+    }
+    return count
+  }
+}
+
 extension KeyValueTransaction {
   /// Stores a value.
   /// - Throws: ``StorageError`` if the write fails.

@@ -55,6 +55,47 @@ extension FirestoreService {
   }
 }
 
+/// The use of storage by the collections of one database.
+package struct DatabaseCollections: Sendable {
+  package let id: DatabaseID
+  /// The rows, the largest first.
+  package let rows: [(name: String, use: CollectionUse)]
+  /// The collections beyond the limit of rows.
+  package let others: CollectionUse
+
+  /// Counts the collections of a database. Calls `progress` with the number of rows read so far.
+  /// - Throws: ``StorageError`` if a read fails.
+  package init(
+    _ id: DatabaseID, _ store: any KeyValueStore, _ choice: CollectionChoice, progress: (Int) -> Void = { _ in }
+  ) throws(StorageError) {
+    let report = try CollectionUseReport(store, choice, progress: progress)
+    (self.id, rows, others) = (id, report.rows, report.others)
+  }
+
+  /// Creates a value from numbers.
+  package init(id: DatabaseID, rows: [(name: String, use: CollectionUse)], others: CollectionUse) {
+    (self.id, self.rows, self.others) = (id, rows, others)
+  }
+}
+
+extension FirestoreService {
+  /// Counts the use of storage by the collections of the open databases, or of one of them, on a background thread.
+  /// `completion` is called once, on any thread.
+  package func collectionUse(
+    _ choice: CollectionChoice, in database: DatabaseID?, as administrator: Administrator,
+    completion: @escaping @Sendable (Result<[DatabaseCollections], Status>) -> Void
+  ) {
+    let open = openDatabases(as: administrator).filter { database == nil || $0.id == database }
+    DispatchQueue.global(qos: .utility).async {
+      do {
+        completion(.success(try open.map { try DatabaseCollections($0.id, $0.store, choice) }))
+      } catch {
+        completion(.failure(Status(error, database: nil)))
+      }
+    }
+  }
+}
+
 /// The size of a database and its limit.
 package struct DatabaseUse: Sendable {
   package let id: DatabaseID

@@ -47,6 +47,11 @@ package final class FirestoreService: Sendable {
     if let observer { rules.observe { observer.noteSetup(of: nil) } }
   }
 
+  /// Creates a service without databases, which only decides whether a caller is an administrator.
+  package convenience init(withoutDatabasesIn mode: ServerMode) {
+    self.init(databases: DatabaseRegistry(idleSeconds: nil) { _ in nil }, mode: mode)
+  }
+
   /// The observer of decisions, or `nil` if decisions are not recorded.
   var observer: (any AccessObserver)? { evaluations.observer }
 
@@ -99,6 +104,10 @@ package final class FirestoreService: Sendable {
   /// check their tokens on their own threads, as soon as these are free.
   package func recheckStreams(of uids: Set<String>?) { openStreams.check(uids) }
 
+  /// Ends all streams, and those that requests under way still open, with UNAVAILABLE. Clients then open them again,
+  /// and reach the successor of this service.
+  package func endStreams() { openStreams.end() }
+
   private func makeAuthorizer(_ ruleset: ActiveRuleset, _ auth: RulesAuth?) -> Authorizer {
     Authorizer(
       ruleset: ruleset, auth: auth, explains: mode.explainsDenials, proofMode: proofMode,
@@ -112,7 +121,7 @@ package final class FirestoreService: Sendable {
       throw Status(
         .notFound,
         "The database \(id.database) does not exist for project \(id.project). "
-          + "In production hearth serves the (default) database of the project that --project names.")
+          + "In production hearth serves the databases that its configuration declares, by default (default).")
     }
     return database
   }

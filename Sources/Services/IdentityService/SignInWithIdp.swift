@@ -54,7 +54,7 @@ extension AccountsService {
   ///
   /// - Throws: `AccountError`; `TokenError` or `StorageError` if the server fails.
   package func signInWithIdp(_ request: SignInWithIdp, by caller: AccountsCaller) throws -> IdpSignIn {
-    let identity = try identity(request)
+    let identity = try identity(request, from: caller.address)
     let provider = identity.provider
     let linked = try request.idToken.map { try accounts.owner(ofIDToken: $0).user.uid }
     let settings = currentSettings
@@ -128,16 +128,21 @@ extension AccountsService {
   }
 
   /// Returns the identity of a code or a name, or `nil` for a token of the provider.
-  private func confirmed(_ request: SignInWithIdp) throws -> PendingIdentity? {
+  private func confirmed(_ request: SignInWithIdp, from address: String?) throws -> PendingIdentity? {
     do {
       if let (session, back) = request.returned {
         let ticket = try providerSignIn.ticket(session, for: back)
         guard ticket.app == nil else {
           throw AccountError(.invalidIdpResponse, "The sessionId is that of another sign-in.")
         }
-        return try providerSignIn.identity(ticket, back)
+        return try finishReturn(back, from: address) { () throws(SignInFailure) in
+          try providerSignIn.identity(ticket, back)
+        }
       }
     } catch let failure as SignInFailure {
+      if failure.code == SignInFailure.Code.tooManyRequests.rawValue {
+        throw AccountError(.tooManyAttempts, failure.text)
+      }
       throw AccountError(.invalidIdpResponse, failure.text)
     }
     guard let name = request.providerToken, PendingIdentities.isName(name) else { return nil }
@@ -148,8 +153,8 @@ extension AccountsService {
   }
 
   /// Verifies the provider's token.
-  private func identity(_ request: SignInWithIdp) throws -> Identity {
-    if accounts.mode == .production, let found = try confirmed(request) {
+  private func identity(_ request: SignInWithIdp, from address: String?) throws -> Identity {
+    if accounts.mode == .production, let found = try confirmed(request, from: address) {
       var identity = try identity(of: found.claims, providerID: found.providerID)
       identity.accessToken = found.accessToken
       identity.confirmedSeconds = found.confirmedSeconds
@@ -220,5 +225,23 @@ extension User {
     }
     if displayName == nil { displayName = provider.displayName }
     if photoURL == nil { photoURL = provider.photoURL }
+  }
+}
+
+extension AccountsService {
+  /// Runs `body`, which sends the code of a return to a provider. Limits the returns to one place that fail, so that a
+  /// stranger cannot make the server send requests to a provider without end.
+  /// - Throws: the error of `body`, or `tooManyRequests` if too many returns to the place failed.
+  package func finishReturn<Value>(
+    _ back: ProviderSignIn.Return, from address: String?, _ body: () throws(SignInFailure) -> Value
+  ) throws(SignInFailure) -> Value {
+    // A request from this machine has no address, and a return without a code leads to no request.
+    guard back.code != nil, back.error == nil, let place = address.map(KnownPlaces.place) else { return try body() }
+    guard throttle.take(.providerReturn, place) else {
+      throw SignInFailure(.tooManyRequests, "Too many sign-ins from your address have failed. Try again later.")
+    }
+    let value = try body()
+    throttle.giveBack(.providerReturn, place)
+    return value
   }
 }

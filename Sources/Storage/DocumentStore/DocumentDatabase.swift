@@ -105,6 +105,14 @@ package final class DocumentDatabase: Sendable {
     if version < Int64(bitPattern: try reader.meta(.historyFrom)) { throw CommitError.readTimeTooOld }
   }
 
+  /// Returns the oldest version that can be read.
+  /// - Throws: ``StorageError`` if the read fails.
+  package func oldestVersion() throws -> Int64 {
+    try read { reader in
+      try Int64(bitPattern: max(reader.meta(.historyFrom), reader.meta(.created)))
+    }
+  }
+
   // MARK: Writing
 
   /// Commits writes atomically. `completion` is called once, on the writer's thread, the calling thread, or the

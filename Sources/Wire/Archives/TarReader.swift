@@ -16,10 +16,11 @@ struct TarReader {
   }
 
   /// Passes each regular file to `body`: its path, its size, and a function that returns its content piece by piece.
-  /// Content that `body` does not read is skipped.
-  /// - Throws: ``FixtureTreeError`` if the archive is damaged, or the error of `body`.
+  /// Content that `body` does not read is skipped. `special` receives the path of each link, sparse file and device.
+  /// - Throws: ``FixtureTreeError`` if the archive is damaged, or the error of `body` or `special`.
   func forEach(
-    _ body: (String, Int, @escaping ByteStream.Next) throws(FixtureTreeError) -> Void
+    _ body: (String, Int, @escaping ByteStream.Next) throws(FixtureTreeError) -> Void,
+    special: (String) throws(FixtureTreeError) -> Void = { _ in }
   ) throws(FixtureTreeError) {
     var longName: String?
     var longSize: Int?
@@ -55,11 +56,15 @@ struct TarReader {
         try skip(entry.left + padded - size)
         (longName, longSize) = (nil, nil)
       default:
+        if !Self.isNoFile(type) { try special(longName ?? Self.name(header)) }
         try skip(padded)
         if type != UInt8(ascii: "g"), type != UInt8(ascii: "K") { (longName, longSize) = (nil, nil) }
       }
     }
   }
+
+  /// Whether a type is that of a folder, of a header about the next entry, or of a name of the volume.
+  private static func isNoFile(_ type: UInt8) -> Bool { "5gKxLVD".utf8.contains(type) }
 
   /// The bytes of an entry that were not read.
   private final class Remainder {

@@ -8,6 +8,8 @@ import Glibc
 package final class UnpackedArchive {
   /// The temporary folder.
   package let folder: String
+  /// The first wanted entry of a tar archive that was not unpacked because it is a link or a special file, if any.
+  package private(set) var leftOut: String?
 
   /// Unpacks a file if it is an archive; otherwise returns `nil`. Only entries whose path `isWanted` accepts are
   /// unpacked. The folder is in `$TMPDIR`, or in `/var/tmp`.
@@ -64,6 +66,8 @@ package final class UnpackedArchive {
   private func unpack(_ tar: TarReader, _ isWanted: (String) -> Bool) throws(FixtureTreeError) {
     try tar.forEach { (name, _, next) throws(FixtureTreeError) in
       if isWanted(name) { try write(name, next) }
+    } special: { (name) throws(FixtureTreeError) in
+      if leftOut == nil, isWanted(name) { leftOut = name }
     }
     // Zeros can follow the archive, and then the checksum of the compressed bytes, which the stream verifies.
     var left = ArchiveLimits.headerBytesMax

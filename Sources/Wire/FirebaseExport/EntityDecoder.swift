@@ -33,9 +33,9 @@ struct EntityDecoder: ~Copyable {
   /// Creates a decoder for documents that go to `database`.
   init(database: DatabaseID) { documentsRoot = database.documentsRootBytes }
 
-  /// Decodes an entity.
+  /// Decodes an entity, which is the record of this number in its file.
   /// - Throws: ``RecordError`` if it is malformed, or cannot be a document.
-  mutating func document(_ entity: UnsafeRawBufferPointer) throws(RecordError) -> FixtureDocument {
+  mutating func document(_ entity: UnsafeRawBufferPointer, record: Int = 0) throws(RecordError) -> FixtureDocument {
     path.removeAll(keepingCapacity: true)
     fieldNames.removeAll(keepingCapacity: true)
     properties.removeAll(keepingCapacity: true)
@@ -48,7 +48,7 @@ struct EntityDecoder: ~Copyable {
       encoder.endFields()
       // The copy is deliberate: the encoder keeps its buffer.
       return FixtureDocument(
-        key: key, fields: EncodedFields(canonical: encoder.bytes.withUnsafeBytes { [UInt8]($0) }), line: 0)
+        key: key, fields: EncodedFields(canonical: encoder.bytes.withUnsafeBytes { [UInt8]($0) }), line: record)
     } catch {
       let message =
         switch error {

@@ -11,13 +11,15 @@ import WireFormat
 package struct ExportFolder: Sendable {
   /// The path of the folder or file that names the export.
   package var path: String
-  /// The documents, if the export contains some.
+  /// The parts that the export names, whether or not they were read.
+  package var parts: ExportParts = []
+  /// The documents, if the export contains some and they were wanted.
   package var documents: ExportedDocuments?
-  /// The path of `accounts.json`, if the export contains accounts.
+  /// The path of `accounts.json`, if the export contains accounts and they were wanted.
   package var accountsFile: String?
   /// The paths of the files with the accounts of tenants.
   package var tenantFiles: [String] = []
-  /// The path of the folder with buckets, if the export contains files.
+  /// The path of the folder with buckets, if the export contains files and they were wanted.
   package var storageFolder: String?
   /// The names of the other parts, such as `database`.
   package var otherParts: [String] = []
@@ -29,13 +31,15 @@ package struct ExportFolder: Sendable {
   private static let visitedMax = 10_000
 
   /// Finds the export at a path: a folder, a metadata file, or one `output-N`. Returns `nil` if the path has neither of
-  /// these forms.
-  /// - Throws: `FixtureTreeError` if the export is incomplete or damaged.
-  package static func find(_ path: String) throws(FixtureTreeError) -> ExportFolder? {
-    if isFolder(path) { return try find(inFolder: path) }
+  /// these forms. Only the wanted parts are read, so damage in the other ones does no harm.
+  /// - Throws: `FixtureTreeError` if a wanted part is incomplete or damaged.
+  package static func find(
+    _ path: String, parts: ExportParts = .all
+  ) throws(FixtureTreeError) -> ExportFolder? {
+    if isFolder(path) { return try find(inFolder: path, parts) }
     var status = stat()
     guard let kind = Kind(path), stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
-    return try open(path, kind)
+    return try open(path, kind, parts)
   }
 
   /// Returns whether a path names a folder.
@@ -44,13 +48,18 @@ package struct ExportFolder: Sendable {
     return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
-  /// Returns whether a file at this path in an archive can belong to an export.
-  package static func mayContain(_ path: String) -> Bool {
-    Kind(path) != nil
-      || path.utf8.split(separator: UInt8(ascii: "/")).contains { part in
-        part.elementsEqual("auth_export".utf8) || part.elementsEqual("storage_export".utf8)
-      }
+  /// Returns whether a file at this path in an archive can belong to these parts of an export.
+  package static func mayContain(_ path: String, _ parts: ExportParts = .all) -> Bool {
+    for folder in path.utf8.split(separator: UInt8(ascii: "/")) {
+      if folder.elementsEqual(accountsFolder.utf8) { return parts.contains(.accounts) }
+      if folder.elementsEqual(filesFolder.utf8) { return parts.contains(.files) }
+    }
+    guard let kind = Kind(path) else { return false }
+    return kind == .whole || parts.contains(.documents)
   }
+
+  private static let accountsFolder = "auth_export"
+  private static let filesFolder = "storage_export"
 
   /// The kinds of files by which an export is found, the preferred one first.
   private enum Kind: CaseIterable {
@@ -75,26 +84,28 @@ package struct ExportFolder: Sendable {
     }
   }
 
-  private static func open(_ path: String, _ kind: Kind) throws(FixtureTreeError) -> ExportFolder {
+  private static func open(_ path: String, _ kind: Kind, _ parts: ExportParts) throws(FixtureTreeError) -> ExportFolder
+  {
+    if kind == .whole { return try whole(path, parts) }
+    var export = ExportFolder(path: path, parts: .documents)
+    guard parts.contains(.documents) else { return export }
     switch kind {
-    case .whole: return try whole(path)
-    case .documents: return ExportFolder(path: path, documents: try documents(path))
+    case .whole, .documents: export.documents = try documents(path)
     case .collection:
-      return ExportFolder(
-        path: path,
-        documents: try ExportedDocuments(name: path, outputs: try outputs(ofKind: path), expectedCount: nil))
-    case .output:
-      return ExportFolder(
-        path: path, documents: try ExportedDocuments(name: path, outputs: [path], expectedCount: nil))
+      export.documents = try ExportedDocuments(name: path, outputs: try outputs(ofKind: path), expectedCount: nil)
+    case .output: export.documents = try ExportedDocuments(name: path, outputs: [path], expectedCount: nil)
     }
+    return export
   }
 
   // MARK: Search
 
   /// Searches a folder and, level by level, those below it for a file that begins an export.
-  private static func find(inFolder path: String) throws(FixtureTreeError) -> ExportFolder? {
+  private static func find(inFolder path: String, _ parts: ExportParts) throws(FixtureTreeError) -> ExportFolder? {
     var level = [path]
     var visited = 0
+    /// The folders with accounts or files that metadata should name.
+    var others: [String] = []
     for _ in 0...depthMax {
       var files: [String] = []
       var below: [String] = []
@@ -102,11 +113,16 @@ package struct ExportFolder: Sendable {
         visited += 1
         guard visited <= visitedMax else { return nil }
         for entry in try FolderEntries.list(folder) {
+          if isOtherPart(entry.path, parts) { others.append(entry.path) }
           if entry.isFolder { below.append(entry.path) } else if Kind(entry.path) != nil { files.append(entry.path) }
         }
       }
       for kind in [Kind.whole, .documents, .collection] {
         let found = files.filter { Kind($0) == kind }
+        if let link = found.first(where: isUnusable) {
+          throw FixtureTreeError(
+            file: link, message: "is not a regular file; the import follows no symbolic links here, so copy the file")
+        }
         guard let first = found.first else { continue }
         guard found.count == 1 else {
           throw FixtureTreeError(
@@ -114,28 +130,35 @@ package struct ExportFolder: Sendable {
             message: "the folder contains several exports; name one of them: \(found.prefix(5).joined(separator: ", "))"
           )
         }
-        if kind == .documents, let part = level.first(where: isOtherPart) {
+        if kind == .documents, let part = others.first {
           throw FixtureTreeError(
             file: path,
             message: "the folder contains accounts or files (\(part)), but not \(metadataFile), which names them; "
               + "restore that file, or name the documents to import only them: \(folder(of: first))")
         }
-        return try open(first, kind)
+        return try open(first, kind, parts)
       }
       level = below
     }
     return nil
   }
 
-  /// Whether a folder has the name that the Emulator Suite gives to the accounts or the files of an export.
-  private static func isOtherPart(_ path: String) -> Bool {
+  /// Whether a path has the name that the Emulator Suite gives to the wanted accounts or files of an export.
+  private static func isOtherPart(_ path: String, _ parts: ExportParts) -> Bool {
     let name = path.utf8.suffix(while: { $0 != UInt8(ascii: "/") })
-    return name.elementsEqual("auth_export".utf8) || name.elementsEqual("storage_export".utf8)
+    return name.elementsEqual(accountsFolder.utf8) && parts.contains(.accounts)
+      || name.elementsEqual(filesFolder.utf8) && parts.contains(.files)
+  }
+
+  /// Whether a path is a link or a special file.
+  private static func isUnusable(_ path: String) -> Bool {
+    var status = stat()
+    return lstat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
   }
 
   // MARK: Metadata
 
-  private static func whole(_ path: String) throws(FixtureTreeError) -> ExportFolder {
+  private static func whole(_ path: String, _ parts: ExportParts) throws(FixtureTreeError) -> ExportFolder {
     let root = try JSONTree.read(ByteSource(file: path), bytesMax: ExportLimits.metadataBytesMax)
     let folder = folder(of: path)
     var export = ExportFolder(path: folder)
@@ -145,16 +168,23 @@ package struct ExportFolder: Sendable {
     for member in members where member.name != "version" {
       switch member.name {
       case "firestore":
+        export.parts.insert(.documents)
+        guard parts.contains(.documents) else { continue }
         let file = try text("metadata_file", of: member.value, path)
         export.documents = try documents(try place(file, in: folder, namedBy: path))
       case "auth":
+        export.parts.insert(.accounts)
+        guard parts.contains(.accounts) else { continue }
         let part = try place(try text("path", of: member.value, path), in: folder, namedBy: path)
         export.accountsFile = "\(part)/accounts.json"
-        for entry in try FolderEntries.list(part) where !entry.isFolder {
+        // A missing folder is reported together with the file.
+        for entry in isFolder(part) ? try FolderEntries.list(part) : [] where !entry.isFolder {
           let name = String(Substring(entry.path.utf8.suffix(while: { $0 != UInt8(ascii: "/") })))
           if name.hasPrefix("accounts-"), name.hasSuffix(".json") { export.tenantFiles.append(entry.path) }
         }
       case "storage":
+        export.parts.insert(.files)
+        guard parts.contains(.files) else { continue }
         export.storageFolder = try place(try text("path", of: member.value, path), in: folder, namedBy: path)
       default: export.otherParts.append(member.name)
       }

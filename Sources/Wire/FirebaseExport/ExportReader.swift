@@ -35,6 +35,8 @@ package struct ExportedDocuments: Sendable {
 ///
 /// Memory: a buffer of 256 KiB, and one document. After an error, do not use it again.
 package final class ExportReader {
+  /// The number of output files that were begun.
+  package var fileCount: Int { next }
   /// The path of the current output file, for errors.
   package var file: String { outputs.isEmpty ? documents.name : outputs[max(0, next - 1)].path }
   private let documents: ExportedDocuments
@@ -85,7 +87,7 @@ package final class ExportReader {
 
   private func documentOfCurrentFile() throws(FixtureTreeError) -> FixtureDocument? {
     guard let log else { return nil }
-    return try log.next { (record) throws(RecordError) in try decoder.document(record) }
+    return try log.next { (record) throws(RecordError) in try decoder.document(record, record: log.number) }
   }
 
   /// Returns the counts of references since the last call.

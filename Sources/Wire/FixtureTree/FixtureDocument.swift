@@ -5,7 +5,8 @@ package struct FixtureDocument: Hashable, Sendable {
   package var key: DocumentKey
   /// The fields, checked as for a write.
   package var fields: EncodedFields
-  /// The line where the document starts, from 1, for errors that are found later.
+  /// The line where the document starts, or the number of its record in a binary file, from 1, for errors that are
+  /// found later.
   package var line: Int
 
   package init(key: DocumentKey, fields: EncodedFields, line: Int) {

@@ -41,6 +41,8 @@ package struct ReadTally: Equatable, Sendable {
   package var generatedIDs = 0
   /// The delimiter that the header of a CSV file showed.
   package var foundDelimiter: UInt8?
+  /// Whether that header also has commas, which the first row does not have.
+  package var headerHasComma = false
 
   package init() {}
 
@@ -51,6 +53,6 @@ package struct ReadTally: Equatable, Sendable {
     sdkValuesLeft += other.sdkValuesLeft
     foreignReferences += other.foreignReferences
     generatedIDs += other.generatedIDs
-    foundDelimiter = foundDelimiter ?? other.foundDelimiter
+    if foundDelimiter == nil { (foundDelimiter, headerHasComma) = (other.foundDelimiter, other.headerHasComma) }
   }
 }

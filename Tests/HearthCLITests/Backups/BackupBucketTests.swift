@@ -39,6 +39,19 @@ import TestSupport
     return try place.make(BackupName(bucket.now), of: DirectoryReader(directory.file("d"))) { _ in }
   }
 
+  /// The content of the files of one of several projects is shared with that of all others.
+  @Test func contentOfEveryProjectIsShared() {
+    let digest = String(repeating: "ab", count: 32)
+    let path = "content/\(digest.prefix(2))/\(digest.dropFirst(2))"
+    for (folder, isContent) in [
+      ("files", true), ("project-files/red", true), ("project-files/red/x", false), ("other/red", false),
+      ("project-files", false), ("files/red", false),
+    ] {
+      #expect(BackedUpFile.contentDigest("\(folder)/\(path)") == (isContent ? digest : nil), "\(folder)")
+    }
+    #expect(BackedUpFile.contentDigest("project-files/red/data.mdb") == nil)
+  }
+
   private func export(_ data: String) throws -> String {
     try HearthBinary.run(["export", "--data", directory.file(data), "--project", "demo"]).output
   }

@@ -63,7 +63,10 @@ import TestSupport
       "backups", "create", "gs://backups/shop", "--endpoint", url, "--data", directory.file("d"),
     ])
     #expect(
-      missing.exit == .code(1) && missing.output.contains("the bucket backups does not exist"), "\(missing.output)")
+      missing.exit == .code(1) && missing.output.contains("the bucket backups does not exist; create it first"),
+      "\(missing.output)")
+    let nowhere = try HearthBinary.run(["backups", "list", "gs://backups", "--endpoint", "http://127.0.0.1:1"])
+    #expect(nowhere.exit == .code(1) && nowhere.output.contains("name another with --endpoint"), "\(nowhere.output)")
     let created = try TestHTTPClient(port: server.port).send(
       "POST", "/storage/v1/b?project=store", headers: [("Authorization", "Bearer owner")],
       body: Array(#"{"name": "backups"}"#.utf8))
@@ -73,6 +76,14 @@ import TestSupport
     _ = try run("backups", "restore", "gs://backups/shop", directory.file("r"), "--endpoint", url)
     let export = try run("export", "--data", directory.file("r"), "--project", "demo")
     #expect(try export == run("export", "--data", directory.file("d"), "--project", "demo"))
+  }
+
+  @Test func optionsOfBucketsAreRefusedForFolders() throws {
+    for option in [["--key", "k"], ["--token", "t"], ["--cacert", "c"], ["--region", "r"]] {
+      let refused = try HearthBinary.run(["backups", "list", directory.file("places")] + option)
+      #expect(
+        refused.exit == .code(64) && refused.output.contains("'\(option[0])' needs a bucket"), "\(refused.output)")
+    }
   }
 
   @Test func aServerMakesBackupsAndReportsFailures() throws {
@@ -102,6 +113,7 @@ import TestSupport
     (["--backup-to", "x", "--data", "d", "--backup-every", "1s"], "at least 1m"),
     (["--backup-to", "ftp://x", "--data", "d"], "is not a place for backups"),
     (["--backup-to", "x", "--data", "d", "--backup-region", "r"], "needs a bucket"),
+    (["--backup-to", "x", "--data", "d", "--backup-key", "k"], "'--backup-key' needs a bucket"),
   ])
   func aScheduleWithMistakesDoesNotStart(options: [String], reason: String) throws {
     let refused = try HearthBinary.run(["serve", "--emulator", "--port", "0"] + options)

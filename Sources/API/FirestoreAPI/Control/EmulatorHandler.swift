@@ -1,6 +1,6 @@
+package import Accounts
 package import DatabaseService
 import DocumentModel
-import Files
 package import FileService
 package import GatewayCore
 package import Transport
@@ -15,11 +15,12 @@ import WireFormat
 /// - `DELETE /hearth/v1/projects/{p}/databases/{d}/documents/{path}` deletes a document or collection with
 ///   everything below it, up to 5,000 documents per request: `{"deleted": n, "done": false, "last": "…"}`. The next
 ///   request continues with `?behind=` and the path in `last`.
+/// - `GET /hearth/v1/projects/{p}/databases/{d}/history` returns the oldest time at which the database can be read:
+///   `{"oldest": "…"}`.
 /// - `GET /hearth/v1/projects/{p}/databases/{d}/indexes` lists the indexes of a database and their state.
 /// - `POST /hearth/v1/projects/{p}/databases/{d}/indexes:suggest` suggests an index file for the queries served so
 ///   far. The optional body is an index file to extend.
-/// - `GET /hearth/v1/stats` reports statistics of the open databases, the state of their indexes, and statistics of
-///   files.
+/// - `GET /hearth/v1/stats` reports statistics of the open databases, accounts and files; see ``StatisticsHandler``.
 /// - `GET /hearth/v1/listeners` lists the listeners of the open databases with their targets and their lag.
 ///
 /// The paths under `/emulator/` need no credentials and exist only in emulator mode.
@@ -28,15 +29,17 @@ package final class EmulatorHandler: API {
   private let service: FirestoreService
   private let rules: RulesHandler
   private let exports: ExportHandler
-  private let files: StorageService?
+  private let statistics: StatisticsHandler
   /// The number of documents that one request of a recursive delete deletes. It keeps requests short, and clients
   /// can show progress.
   private static let deletedPerCall = 5000
 
-  /// Creates a handler for a service's databases and, for their statistics, its files.
-  package init(_ service: FirestoreService, _ authenticator: Authenticator, files: StorageService?) {
+  /// Creates a handler for a service's databases and, for their statistics, its files and accounts.
+  package init(
+    _ service: FirestoreService, _ authenticator: Authenticator, files: StorageService?, accounts: AccountStore?
+  ) {
     self.service = service
-    self.files = files
+    statistics = StatisticsHandler(service: service, files: files, accounts: accounts)
     self.authenticator = authenticator
     rules = RulesHandler(service: service)
     exports = ExportHandler(service: service)
@@ -75,8 +78,9 @@ package final class EmulatorHandler: API {
       Route(.get, ["\(database):ruleCoverage.html"], kind: .control, access: .emulator) {
         try $0.rules.sendCoverage(try RulesHandler.database($1, $2), asPage: true, $2)
       },
-      Route(.get, ["/hearth/v1/stats"], kind: .control, access: .caller) { try $0.statistics($2) },
+      Route(.get, ["/hearth/v1/stats"], kind: .control, access: .caller) { try $0.statistics.send($1, $2) },
       Route(.get, ["/hearth/v1/listeners"], kind: .control, access: .caller) { try $0.listeners($2) },
+      Route(.get, ["\(hearth)/history"], kind: .control, access: .caller) { try $0.history($1, $2) },
       Route(.get, ["\(hearth)/indexes"], kind: .control, access: .caller) { try $0.indexes($1, $2) },
       Route(.post, ["\(hearth)/indexes:suggest"], kind: .control, access: .caller) { try $0.suggestIndexes($1, $2) },
       Route(.delete, ["\(hearth)/documents/{path...}"], kind: .control, access: .caller) {
@@ -98,19 +102,6 @@ package final class EmulatorHandler: API {
     let responder = call.responder
     try service.clear(try DocumentsPath.database(request, call), as: service.administrator(call.caller)) { result in
       Self.send(result, responder) { _, _ in }
-    }
-  }
-
-  private func statistics(_ call: RoutedCall) throws {
-    let responder = call.responder
-    let administrator = try service.administrator(call.caller)
-    service.statistics(as: administrator) { [files] result in
-      // This closure does not run on the loop, so it may count files.
-      let files = try? files?.statistics(as: administrator)
-      Self.send(result, responder) { databases, json in
-        Self.append(databases, to: &json)
-        if let files { json.append(files) }
-      }
     }
   }
 
@@ -152,6 +143,15 @@ package final class EmulatorHandler: API {
     Self.send(.success(reports), call.responder) { $1.append($0) }
   }
 
+  private func history(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
+    let database = try DocumentsPath.database(request, call)
+    let oldest = try service.oldestReadTime(in: database, as: call.caller)
+    Self.send(.success(oldest), call.responder) { oldest, json in
+      json.key("oldest")
+      json.timestamp(oldest)
+    }
+  }
+
   private func suggestIndexes(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
     let database = try DocumentsPath.database(request, call)
     let base = try request.body.isEmpty ? nil : FirestoreService.indexConfiguration(Array(request.body))
@@ -173,7 +173,8 @@ package final class EmulatorHandler: API {
     }
   }
 
-  private static func send<Success: Sendable>(
+  /// Sends the result of work on any thread: an object with the members that `append` writes, or an error.
+  static func send<Success: Sendable>(
     _ result: Result<Success, Status>, _ responder: Responder,
     _ append: @escaping @Sendable (Success, inout JSONWriter) -> Void
   ) {
@@ -188,13 +189,6 @@ package final class EmulatorHandler: API {
         responder.sendJSON(json.finish())
       }
     }
-  }
-
-  private static func append(_ databases: [DatabaseStatistics], to json: inout JSONWriter) {
-    json.key("databases")
-    json.beginArray()
-    for database in databases { json.append(database) }
-    json.endArray()
   }
 
   @Sendable private static func append(_ listeners: [ListenerDescription], to json: inout JSONWriter) {
@@ -223,34 +217,8 @@ package final class EmulatorHandler: API {
 }
 
 extension JSONWriter {
-  /// Appends the statistics of a database as an object.
-  fileprivate mutating func append(_ statistics: DatabaseStatistics) {
-    beginObject()
-    key("project")
-    string(statistics.id.project)
-    key("database")
-    string(statistics.id.database)
-    for (column, value) in zip(DatabaseStatistics.columns, statistics.values) {
-      key(column.name)
-      number(value)
-    }
-    if !statistics.indexes.isEmpty { append(statistics.indexes) }
-    endObject()
-  }
-
-  /// Appends the statistics of files as a member.
-  fileprivate mutating func append(_ files: FilesStatistics) {
-    key("files")
-    beginObject()
-    for (name, value) in zip(FilesStatistics.columns, files.values) {
-      key(name)
-      number(value)
-    }
-    endObject()
-  }
-
   /// Appends the indexes and their state as a member.
-  fileprivate mutating func append(_ reports: [IndexReport]) {
+  mutating func append(_ reports: [IndexReport]) {
     key("indexes")
     beginArray()
     for report in reports {

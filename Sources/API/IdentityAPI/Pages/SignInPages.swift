@@ -160,7 +160,9 @@ package final class SignInPages: API {
     let expired = Cookie(name, "", seconds: 0, isSecure: isSecure)
     try submit(.provider, responder) { service in
       do throws(SignInFailure) {
-        let identity = try service.providerSignIn.finish(ticket, back)
+        let identity = try service.finishReturn(back, from: address) { () throws(SignInFailure) in
+          try service.providerSignIn.finish(ticket, back)
+        }
         return .result(
           .result(app, pageURL: ticket.returnURL, .success((ticket.providerID, identity))), cookie: expired)
       } catch {

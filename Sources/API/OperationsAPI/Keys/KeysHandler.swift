@@ -20,14 +20,17 @@ package final class KeysHandler: API {
   package let authenticator: Authenticator
   private let accounts: AccountStore
   private let addresses: ServerAddresses
+  /// The query with which the URL of the public keys names the project, or an empty text.
+  private let projectQuery: String
 
-  /// Creates a handler for the keys of accounts.
+  /// Creates a handler for the keys of accounts. `project` is the project of a server that serves several.
   package init(
     _ accounts: AccountStore, _ authenticator: Authenticator,
-    addresses: ServerAddresses = ServerAddresses(publicURL: nil)
+    addresses: ServerAddresses = ServerAddresses(publicURL: nil), project: String? = nil
   ) {
     self.accounts = accounts
     self.addresses = addresses
+    projectQuery = project.map { "?project=\($0)" } ?? ""
     self.authenticator = authenticator
   }
 
@@ -114,7 +117,7 @@ package final class KeysHandler: API {
     let origin = Self.origins(of: request).first ?? ""
     let path = "/service_accounts/v1/jwk/securetoken@system.gserviceaccount.com"
     let document = MapValue([
-      ("issuer", .string(accounts.project.issuer)), ("jwks_uri", .string(origin + path)),
+      ("issuer", .string(accounts.project.issuer)), ("jwks_uri", .string(origin + path + projectQuery)),
       ("response_types_supported", .array([.string("id_token")])),
       ("subject_types_supported", .array([.string("public")])),
       ("id_token_signing_alg_values_supported", .array([.string("RS256")])),

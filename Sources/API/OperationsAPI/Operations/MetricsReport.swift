@@ -6,33 +6,55 @@ import GatewayCore
 import Synchronization
 import Transport
 
+/// A project as metrics report it.
+package struct MetricsSource: Sendable {
+  /// The project as a label of its samples, or `nil` if the server has only one project.
+  let project: String?
+  let service: FirestoreService
+  /// Returns the number of open channels.
+  let channels: @Sendable () -> Int
+
+  package init(project: String?, _ service: FirestoreService, channels: @escaping @Sendable () -> Int) {
+    self.project = project
+    self.service = service
+    self.channels = channels
+  }
+
+  var labels: [MetricsText.Label] {
+    guard let project else { return [] }
+    return [("project", project)]
+  }
+}
+
 /// Collects all metrics of a server as one text. It computes sums only on request.
 package final class MetricsReport: Sendable {
   private let operations: OperationsService
-  private let service: FirestoreService
-  private let channels: @Sendable () -> Int
+  private let sources: @Sendable () -> [MetricsSource]
   /// The number of databases that have samples of their own. A test suite may create thousands.
   private static let databasesMax = 100
   /// The longest wait for the list of listeners, which the databases' watch hubs deliver asynchronously.
   private static let listenersTimeoutMilliseconds = 2000
 
-  package init(_ operations: OperationsService, _ service: FirestoreService, channels: @escaping @Sendable () -> Int) {
+  /// Creates a report. `sources` returns the projects.
+  package init(_ operations: OperationsService, _ sources: @escaping @Sendable () -> [MetricsSource]) {
     self.operations = operations
-    self.service = service
-    self.channels = channels
+    self.sources = sources
   }
 
   /// Returns the text. Costs some thousand counters and a few page reads for each open database. Blocks until the
   /// list of listeners arrives, for at most 2 seconds. If it does not arrive in time, the text reports no listeners.
   func text(as administrator: Administrator) -> [UInt8] {
     var text = MetricsText()
+    let sources = sources()
     text.family("hearth_build_info", .gauge, "Always 1; the labels describe the running program.")
     text.sample([("version", operations.version)], 1)
     appendTransport(to: &text)
-    appendService(to: &text)
-    appendCommits(to: &text, as: administrator)
-    appendListeners(to: &text, as: administrator)
-    appendDatabases(to: &text, as: administrator)
+    text.family("hearth_channels_open", .gauge, "WebChannel channels open now.")
+    for source in sources { text.sample(source.labels, source.channels()) }
+    appendService(of: sources, to: &text)
+    appendCommits(of: sources, to: &text, as: administrator)
+    appendListeners(of: sources, to: &text, as: administrator)
+    appendDatabases(of: sources, to: &text, as: administrator)
     text.family(
       "hearth_rules_stale_files", .gauge, "Rules files whose latest version does not compile and is not in force.")
     text.sample([], operations.staleRulesFiles())
@@ -78,72 +100,91 @@ package final class MetricsReport: Sendable {
     text.sample([], counts.shed)
     text.family("hearth_http_connections_open", .gauge, "Connections open now.")
     text.sample([], max(0, counts.accepted - counts.closed))
-    text.family("hearth_channels_open", .gauge, "WebChannel channels open now.")
-    text.sample([], channels())
   }
 
   /// The upper bounds of the duration classes, in seconds.
   private static let durationBounds = DurationClasses.bounds.map { Double($0) / 1e6 }
 
-  private func appendService(to text: inout MetricsText) {
-    let counts = service.counters
+  private func appendService(of sources: [MetricsSource], to text: inout MetricsText) {
+    let rows = sources.map { ($0.labels, $0.service.counters) }
     text.family("hearth_queries_total", .counter, "Queries and aggregations run.")
-    text.sample([("kind", "query")], counts[.queries])
-    text.sample([("kind", "aggregation")], counts[.aggregations])
+    for (labels, counts) in rows {
+      text.sample(labels + [("kind", "query")], counts[.queries])
+      text.sample(labels + [("kind", "aggregation")], counts[.aggregations])
+    }
     text.family("hearth_documents_read_total", .counter, "Documents returned to clients by gets and queries.")
-    text.sample([], counts[.documentsRead])
+    for (labels, counts) in rows { text.sample(labels, counts[.documentsRead]) }
     text.family("hearth_rules_evaluations_total", .counter, "Evaluations of security rules, by decision.")
-    text.sample([("decision", "allow")], counts[.rulesAllowed])
-    text.sample([("decision", "deny")], counts[.rulesDenied])
+    for (labels, counts) in rows {
+      text.sample(labels + [("decision", "allow")], counts[.rulesAllowed])
+      text.sample(labels + [("decision", "deny")], counts[.rulesDenied])
+    }
     text.family("hearth_listener_resets_total", .counter, "Listeners that had to restart.")
-    text.sample([], counts[.listenerResets])
+    for (labels, counts) in rows { text.sample(labels, counts[.listenerResets]) }
     text.family("hearth_transactions_begun_total", .counter, "Transactions begun by clients.")
-    text.sample([], counts[.transactions])
+    for (labels, counts) in rows { text.sample(labels, counts[.transactions]) }
   }
 
-  private func appendCommits(to text: inout MetricsText, as administrator: Administrator) {
-    let counts = service.commitCounts(as: administrator)
+  private func appendCommits(
+    of sources: [MetricsSource], to text: inout MetricsText, as administrator: Administrator
+  ) {
+    let rows = sources.map { ($0.labels, $0.service.commitCounts(as: administrator)) }
     text.family("hearth_commits_total", .counter, "Commits by outcome.")
-    for (outcome, count) in counts.outcomes { text.sample([("outcome", outcome)], count) }
+    for (labels, counts) in rows {
+      for (outcome, count) in counts.outcomes { text.sample(labels + [("outcome", outcome)], count) }
+    }
     text.family("hearth_documents_written_total", .counter, "Writes in successful commits.")
-    text.sample([], counts.writes)
+    for (labels, counts) in rows { text.sample(labels, counts.writes) }
     text.family(
       "hearth_commit_duration_seconds", .histogram, "Time from a commit's enqueueing until it is durable.")
-    text.histogram(
-      bounds: Self.durationBounds, counts: counts.durations,
-      sum: Double(counts.microseconds) / 1e6)
-    text.family("hearth_commit_group_size", .histogram, "Commits written together with one sync.")
-    text.histogram(
-      bounds: CommitCounts.groupBounds.map(Double.init), counts: counts.groups,
-      sum: Double(counts.outcomes.reduce(0) { $0 + $1.count }))
-  }
-
-  private func appendListeners(to text: inout MetricsText, as administrator: Administrator) {
-    let done = DispatchSemaphore(value: 0)
-    let found = Mutex<[ListenerDescription]>([])
-    service.listeners(as: administrator) { listeners in
-      found.withLock { $0 = listeners }
-      done.signal()
+    for (labels, counts) in rows {
+      text.histogram(
+        labels, bounds: Self.durationBounds, counts: counts.durations, sum: Double(counts.microseconds) / 1e6)
     }
-    _ = done.wait(timeout: .now() + .milliseconds(Self.listenersTimeoutMilliseconds))
-    let listeners = found.withLock { $0 }
-    text.family("hearth_listeners_open", .gauge, "Listeners open now: streams and feeds.")
-    text.sample([], listeners.count)
-    text.family("hearth_listener_targets", .gauge, "Queries and documents that listeners watch.")
-    text.sample([], listeners.reduce(0) { $0 + $1.targets.count })
-    text.family("hearth_listener_lag_seconds", .gauge, "Lag of the slowest listener.")
-    text.sample([], Double(listeners.map(\.lag).max() ?? 0) / 1e6)
-    text.family("hearth_listener_queued_bytes", .gauge, "Bytes queued for listeners.")
-    text.sample([], listeners.reduce(0) { $0 + $1.queuedBytes })
+    text.family("hearth_commit_group_size", .histogram, "Commits written together with one sync.")
+    for (labels, counts) in rows {
+      text.histogram(
+        labels, bounds: CommitCounts.groupBounds.map(Double.init), counts: counts.groups,
+        sum: Double(counts.outcomes.reduce(0) { $0 + $1.count }))
+    }
   }
 
-  private func appendDatabases(to text: inout MetricsText, as administrator: Administrator) {
-    let open = service.openCounts(as: administrator)
+  private func appendListeners(
+    of sources: [MetricsSource], to text: inout MetricsText, as administrator: Administrator
+  ) {
+    let deadline = DispatchTime.now() + .milliseconds(Self.listenersTimeoutMilliseconds)
+    let rows = sources.map { source in
+      let done = DispatchSemaphore(value: 0)
+      let found = Mutex<[ListenerDescription]>([])
+      source.service.listeners(as: administrator) { listeners in
+        found.withLock { $0 = listeners }
+        done.signal()
+      }
+      _ = done.wait(timeout: deadline)
+      return (source.labels, found.withLock { $0 })
+    }
+    text.family("hearth_listeners_open", .gauge, "Listeners open now: streams and feeds.")
+    for (labels, listeners) in rows { text.sample(labels, listeners.count) }
+    text.family("hearth_listener_targets", .gauge, "Queries and documents that listeners watch.")
+    for (labels, listeners) in rows { text.sample(labels, listeners.reduce(0) { $0 + $1.targets.count }) }
+    text.family("hearth_listener_lag_seconds", .gauge, "Lag of the slowest listener.")
+    for (labels, listeners) in rows { text.sample(labels, Double(listeners.map(\.lag).max() ?? 0) / 1e6) }
+    text.family("hearth_listener_queued_bytes", .gauge, "Bytes queued for listeners.")
+    for (labels, listeners) in rows { text.sample(labels, listeners.reduce(0) { $0 + $1.queuedBytes }) }
+  }
+
+  private func appendDatabases(
+    of sources: [MetricsSource], to text: inout MetricsText, as administrator: Administrator
+  ) {
+    let rows = sources.map { ($0.labels, $0.service.openCounts(as: administrator)) }
     text.family("hearth_databases_open", .gauge, "Databases open now.")
-    text.sample([], open.databases)
+    for (labels, open) in rows { text.sample(labels, open.databases) }
     text.family("hearth_transactions_open", .gauge, "Transactions of clients open now.")
-    text.sample([], open.transactions)
-    let shown = service.databaseUse(databasesMax: Self.databasesMax, as: administrator)
+    for (labels, open) in rows { text.sample(labels, open.transactions) }
+    var shown: [DatabaseUse] = []
+    for source in sources where shown.count < Self.databasesMax {
+      shown += source.service.databaseUse(databasesMax: Self.databasesMax - shown.count, as: administrator)
+    }
     func family(_ name: String, _ help: StaticString, _ value: (DatabaseUse) -> Int) {
       text.family(name, .gauge, help)
       for use in shown { text.sample([("project", use.id.project), ("database", use.id.database)], value(use)) }

@@ -103,7 +103,7 @@ extension Command {
         client = try AccountsClient(arguments)
         defer { client.finish() }
         transfer = AccountsImport(client, arguments, name: path)
-        try transfer.sendAll(users)
+        try transfer.sendAll(users.map { ExportedAccounts.withPlainPassword($0).user })
       }
       let count = CountText.of(transfer.count, "account")
       Terminal.error.write("hearth: imported \(transfer.count - transfer.failures) of \(count)\n")
@@ -170,15 +170,26 @@ final class AccountsImport {
 
   /// The maximum number of users in a request.
   private static let batchSize = 1000
+  /// The size above which a batch is sent, in bytes. The server accepts bodies of up to 24 MiB.
+  private static let batchBytes = 4 << 20
 
   /// Sends accounts in batches, and reports each account that is rejected. `progress` receives the number of accounts
   /// that were sent.
   /// - Throws: ``CommandFailure`` if a request fails.
   func sendAll(_ users: [JSONTree], progress: (Int) -> Void = { _ in }) throws {
-    for start in stride(from: 0, to: users.count, by: Self.batchSize) {
-      try send(Array(users[start..<min(users.count, start + Self.batchSize)]))
+    var batch: [JSONTree] = []
+    var bytes = 0
+    func sendBatch() throws {
+      try send(batch)
       progress(count)
+      (batch, bytes) = ([], 0)
     }
+    for user in users {
+      batch.append(user)
+      bytes += user.textBytes
+      if batch.count == Self.batchSize || bytes >= Self.batchBytes { try sendBatch() }
+    }
+    if !batch.isEmpty { try sendBatch() }
   }
 
   /// Sends a batch, and reports each account that is rejected.
@@ -216,5 +227,17 @@ final class AccountsImport {
     json.add(
       "passwordHashOrder",
       arguments.value("hash-input-order").map { $0 == "SALT_FIRST" ? "SALT_AND_PASSWORD" : "PASSWORD_AND_SALT" })
+  }
+}
+
+extension JSONTree {
+  /// The size of all texts and names in the value, in bytes.
+  fileprivate var textBytes: Int {
+    switch kind {
+    case .null, .boolean: 0
+    case .number(let text), .string(let text): text.utf8.count
+    case .array(let elements): elements.reduce(0) { $0 + $1.textBytes }
+    case .object(let members): members.reduce(0) { $0 + $1.name.utf8.count + $1.value.textBytes }
+    }
   }
 }

@@ -46,6 +46,8 @@ struct BackupBucket: BackupPlace {
 
   func size(of name: BackupName) throws -> Int { try manifest(name).size }
 
+  func directory(of name: BackupName) -> String? { nil }
+
   private func manifest(_ name: BackupName) throws -> BackupManifest {
     let object = Self.manifest(name)
     guard let json = try store.get(object) else {

@@ -53,7 +53,7 @@ enum BackupChoice {
   static func place(_ text: String, _ arguments: Arguments) throws -> any BackupPlace {
     guard !text.isEmpty else { throw CommandFailure.usage("the place for backups must not be empty") }
     guard let end = text.firstRange(of: "://") else {
-      let unused = ["endpoint", "region"].filter(arguments.has)
+      let unused = options.map(\.name).filter(arguments.has)
       if !unused.isEmpty { throw arguments.refusal(of: unused, "needs a bucket, such as s3://backups/hearth") }
       return BackupFolder(text)
     }
@@ -65,7 +65,7 @@ enum BackupChoice {
     switch text[..<end.lowerBound] {
     case "gs":
       if arguments.has("region") { throw arguments.refusal(of: ["region"], "is for s3:// only") }
-      let server = try ServerClient(url: arguments.value("endpoint") ?? cloudStorage, arguments)
+      let server = try ServerClient(url: arguments.value("endpoint") ?? cloudStorage, arguments, option: "--endpoint")
       return BackupBucket(CloudStorageBucket(bucket, prefix: prefix, server), now: now)
     case "s3": return BackupBucket(try s3(bucket, prefix, arguments), now: now)
     default:

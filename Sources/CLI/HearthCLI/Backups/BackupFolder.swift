@@ -24,6 +24,8 @@ struct BackupFolder: BackupPlace {
 
   func size(of name: BackupName) throws -> Int { try FolderIterator.size(of: file(name)) }
 
+  func directory(of name: BackupName) -> String? { file(name) }
+
   func make(_ name: BackupName, of source: DirectoryReader, progress: (String) -> Void) throws -> BackupOutcome {
     // Backups contain secrets.
     guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
@@ -35,7 +37,7 @@ struct BackupFolder: BackupPlace {
     for removed in ContentDirectory.names(in: path) where Self.isRemoved(removed) { try remove(folder: removed) }
     // A damaged backup only prevents links.
     let newest = try names().last.flatMap { try? DirectoryReader(file($0)) }
-    let earlier = newest.flatMap { (try? $0.openFiles()) == nil ? nil : $0 }
+    let earlier = newest.flatMap { Self.hasReadableFiles($0) ? $0 : nil }
     // The name does not contain the time, so that a later run removes what a killed one left.
     let output = UnfinishedOutput(of: "\(path)/unfinished")
     do {
@@ -51,6 +53,12 @@ struct BackupFolder: BackupPlace {
       FolderEntries.removeAll(output.path)
       throw error
     }
+  }
+
+  /// Whether the files of all projects in a backup can be opened.
+  private static func hasReadableFiles(_ backup: DirectoryReader) -> Bool {
+    guard let owners = try? DataDirectory.filesOwners(in: backup.path) else { return false }
+    return owners.allSatisfy { (try? backup.openFiles(of: $0)) != nil }
   }
 
   func restore(_ name: BackupName, to path: String, progress: (String) -> Void) throws {

@@ -16,8 +16,11 @@ struct BackedUpFile: Equatable {
   /// The digest in the path of content, or `nil` for other files. Backups share content, and compress other files.
   static func contentDigest(_ path: String) -> String? {
     let parts = path.split(separator: "/")
-    guard parts.count == 4, parts[0] == "files", parts[1] == "content" else { return nil }
-    let digest = String(parts[2] + parts[3])
+    // `files/content/…`, or `project-files/{project}/content/…`.
+    let isShared = parts.count == 4 && parts[0] == "files" && parts[1] == "content"
+    let isOfProject = parts.count == 5 && parts[0] == "project-files" && parts[2] == "content"
+    guard isShared || isOfProject else { return nil }
+    let digest = parts.suffix(2).joined()
     return Hexadecimal.bytes(digest)?.count == 32 ? digest : nil
   }
 

@@ -19,6 +19,9 @@ protocol BackupPlace {
   /// - Throws: ``CommandFailure`` or the errors of the place if it fails. Then no backup of that name exists.
   func make(_ name: BackupName, of source: DirectoryReader, progress: (String) -> Void) throws -> BackupOutcome
 
+  /// Returns the data directory of a backup, or `nil` if the place is not a folder of this machine.
+  func directory(of name: BackupName) -> String?
+
   /// Makes a data directory of a backup. Nothing must exist at the path, or an empty directory.
   /// - Throws: ``CommandFailure`` or the errors of the place if it fails. Then nothing is left at the path.
   func restore(_ name: BackupName, to path: String, progress: (String) -> Void) throws

@@ -51,6 +51,10 @@ final class BackupSchedule: Sendable {
     for name in ["key", "endpoint", "region"] {
       if let value = arguments.value("backup-\(name)") { words.append("--\(name)=\(value)") }
     }
+    let unused = ["backup-key", "backup-endpoint", "backup-region"].filter(arguments.has)
+    if !place.contains("://"), !unused.isEmpty {
+      throw arguments.refusal(of: unused, "needs a bucket, such as --backup-to s3://backups/hearth")
+    }
     // Names the mistake at the start, rather than at the first backup.
     _ = try BackupChoice.place(
       place, Arguments(Array(words.dropFirst(2)) + ["--", place], for: .backupsCreate), of: directory)

@@ -97,27 +97,41 @@ extension Command {
 
   /// Makes a data directory of a backup.
   static let backupsRestore = Command(
-    name: "backups restore", summary: "Makes a data directory of a backup.", operands: "PLACE DIR", operandCount: 2...2,
+    name: "backups restore", summary: "Makes a data directory of a backup, or restores a part of it.",
+    operands: "PLACE [DIR]", operandCount: 1...2,
     options: [
       .value("name", "NAME", "the backup (default: the newest)"),
       .value("before", "TIME", "the newest backup that began before this time, such as 2026-11-22T10:00:00Z"),
-      .flag("quiet", "show no progress and no summary"),
-    ] + BackupChoice.options,
+      .value("only", "PATH", "restore this document or collection into --data; / is the whole database"),
+      .value("data", "DIR", "with --only, the data directory, even while a server uses it (default: ./hearth-data)"),
+      DatabaseChoice.projectOption, DatabaseChoice.databaseOption,
+    ] + SubtreeRestore.options + BackupChoice.options,
     details: """
       DIR must be an empty directory or not exist. Everything is verified: if a file is missing or damaged, nothing is
       left at DIR. Start a server on it with `hearth serve --data DIR`.
 
-      To restore a part only, export it from DIR: `hearth export users --data DIR > users.json`, then import the file into
-      the running server with `hearth import users.json --server URL`.
+      With --only and without DIR, a document or collection of the backup replaces that of a data directory, as `hearth
+      restore` does it: it shows the numbers of documents that differ, asks, and keeps newer documents unless
+      --delete-newer is given. A backup in a bucket is downloaded to TMPDIR or /tmp first.
 
       \(BackupChoice.details)
       """,
     examples: [
       ("hearth backups restore /backups ./restored", "the newest"),
       ("hearth backups restore s3://my-backups/hearth ./restored --before 2026-11-22T10:00:00Z", "of an earlier time"),
+      (
+        "hearth backups restore /backups --only users/ann --data ./hearth-data", "one document with everything below it"
+      ),
     ],
     run: { arguments in
       try arguments.exclude("name", "before")
+      if arguments.has("only") { return try BackupPart.restore(arguments) }
+      for name in ["data", "project", "database", "to", "delete-newer", "dry-run", "yes"] where arguments.has(name) {
+        throw arguments.refusal(of: [name], "needs --only")
+      }
+      guard arguments.operands.count == 2 else {
+        throw CommandFailure.usage("name the new data directory DIR, or a part of the backup with --only")
+      }
       let place = try BackupChoice.place(arguments.operands[0], arguments)
       let name = try chosen(try place.names(), arguments, place)
       var progress = Progress(isQuiet: arguments.has("quiet"))
@@ -130,7 +144,9 @@ extension Command {
       return 0
     })
 
-  private static func chosen(
+  /// Returns the backup that the options choose.
+  /// - Throws: ``CommandFailure`` if no such backup exists.
+  static func chosen(
     _ names: [BackupName], _ arguments: Arguments, _ place: any BackupPlace
   ) throws -> BackupName {
     guard let newest = names.last else { throw CommandFailure.failed("no backups in \(place.text)") }

@@ -6,7 +6,7 @@ final class CloudStorageBucket: BucketStore {
   /// The prefix of all names, empty or with a slash at its end.
   private let prefix: String
   private let server: ServerClient
-  private let files: FilesClient
+  private var files: FilesClient
 
   var text: String { "gs://\(bucket)/\(prefix)" }
 
@@ -14,6 +14,7 @@ final class CloudStorageBucket: BucketStore {
   init(_ bucket: String, prefix: String, _ server: ServerClient, retries: Retries = Retries()) {
     (self.bucket, self.prefix, self.server) = (bucket, prefix, server)
     files = FilesClient(server.place, project: server.database.project, retries)
+    files.missingBucketAdvice = "create it first, or name another as gs://BUCKET/PREFIX"
   }
 
   func put(_ name: String, _ content: [UInt8]) throws {

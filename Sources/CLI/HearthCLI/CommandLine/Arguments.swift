@@ -47,6 +47,14 @@ struct Arguments: Sendable {
     }
   }
 
+  /// Replaces the values of an option that came from a file with those of `settings`, if the command line does not set
+  /// the option.
+  mutating func readopt(_ name: String, from settings: [String: Setting]) {
+    guard values[name] == nil || origins[name] != nil else { return }
+    values[name] = settings[name]?.values
+    origins[name] = settings[name]?.origin
+  }
+
   /// Returns the error for an option's value, which names the file if the option came from one. `complaint` follows the
   /// value, such as `must be blue`.
   func refusal(of name: String, _ value: String, _ complaint: String) -> CommandFailure {

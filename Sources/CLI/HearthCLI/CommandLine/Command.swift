@@ -84,12 +84,13 @@ struct Command: Sendable {
   /// All verbs, in the order of the help.
   static var all: [Command] {
     [
-      .serve, .exec, .get, .query, .watch, .add, .set, .update, .delete, .import, .export, .backup, .backupsCreate,
+      .serve, .exec, .get, .query, .watch, .add, .set, .update, .delete, .import, .export, .restore, .backup,
+      .backupsCreate,
       .backupsList, .backupsRestore, .backupsDelete, .compact, .check, .checkFile, .checkFiles, .doctor, .health,
       .indexes, .stats, .listeners, .accountsList, .accountsCreate, .accountsDelete,
       .accountsSetClaims, .accountsDisable, .accountsEnable, .accountsExport, .accountsImport, .keysCreate,
       .keysList, .keysRevoke, .keysRotate, .token, .rulesCheck, .rulesTest, .rulesExplain, .filesList,
-      .filesCopy, .filesRemove, .completion,
+      .filesCopy, .filesRemove, .projectsList, .projectsCheck, .completion,
     ]
   }
 

@@ -78,15 +78,21 @@ enum ConfigurationFile {
 
   /// Returns the values of options that a text contains.
   /// - Throws: ``CommandFailure`` if the text is not a JSON object of known options.
-  static func parse(_ bytes: [UInt8], name: String = name) throws -> [String: [String]] {
+  static func parse(
+    _ bytes: [UInt8], name: String = name, options: [Command.Option]? = nil
+  ) throws -> [String: [String]] {
     do {
-      return try JSONText.read(bytes) { root in try read(root, name) }
+      return try JSONText.read(bytes) { root in try read(root, name, options ?? serverOptions) }
     } catch let error as WireError { throw CommandFailure.data("\(name): \(error.description)") }
   }
 
-  private static func read(_ root: JSONValue, _ name: String) throws(CommandFailure) -> [String: [String]] {
+  /// The options of the file of a server.
+  private static var serverOptions: [Command.Option] { Command.serve.options + [.value("database", "ID", "")] }
+
+  private static func read(
+    _ root: JSONValue, _ name: String, _ options: [Command.Option]
+  ) throws(CommandFailure) -> [String: [String]] {
     guard case .object(var members) = root.kind else { throw .data("\(name): must be a JSON object of options") }
-    let options = Command.serve.options + [.value("database", "ID", "")]
     let known = options.filter(\.isAllowedInFile)
     var values: [String: [String]] = [:]
     while let (key, value) = members.next() {

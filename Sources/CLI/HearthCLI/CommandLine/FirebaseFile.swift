@@ -15,9 +15,11 @@ enum FirebaseFile {
   static let name = "firebase.json"
 
   /// Returns the settings of the file as options of `hearth serve`, or an empty dictionary if the file does not exist.
+  /// `folder` contains the file, and its paths are relative to it; `nil` means the working directory.
   /// - Throws: ``CommandFailure`` if a member is invalid; the message names its key.
-  static func settings(isEmulator: Bool) throws -> [String: Arguments.Setting] {
-    guard let bytes = try ConfigurationFile.bytes(of: name) else { return [:] }
+  static func settings(isEmulator: Bool, in folder: String? = nil) throws -> [String: Arguments.Setting] {
+    let file = folder.map { "\($0)/\(name)" } ?? name
+    guard let bytes = try ConfigurationFile.bytes(of: file) else { return [:] }
     let values = try parse(bytes, isEmulator: isEmulator)
     let files = [("firestore.rules", "rules"), ("firestore.indexes", "indexes"), ("storage.rules", "storage-rules")]
     for (key, option) in files {
@@ -25,22 +27,23 @@ enum FirebaseFile {
         // Strips DATABASE= from DATABASE=FILE.
         let isPath = value.hasPrefix("./") || value.hasPrefix("/") || option == "storage-rules"
         let path = isPath ? value : value.split(separator: "=", maxSplits: 1).last.map(String.init) ?? value
-        guard access(path, R_OK) == 0 else {
+        guard access(path.hasPrefix("/") ? path : folder.map { "\($0)/\(path)" } ?? path, R_OK) == 0 else {
           throw CommandFailure.data(
-            "\(name): \"\(key)\" names \(path), which cannot be read: \(String(cString: strerror(errno)))")
+            "\(file): \"\(key)\" names \(path), which cannot be read: \(String(cString: strerror(errno)))")
         }
       }
     }
-    var settings = values.mapValues { Arguments.Setting(values: $0, origin: name) }
-    if let entry = hostingEntries().first, access(entry.folder, X_OK) == 0 {
-      settings["hosting"] = Arguments.Setting(values: [name], origin: name)
+    var settings = values.mapValues { Arguments.Setting(values: $0, origin: file) }
+    if let entry = hostingEntries(of: file).first {
+      let path = entry.folder.hasPrefix("/") ? entry.folder : folder.map { "\($0)/\(entry.folder)" } ?? entry.folder
+      if access(path, X_OK) == 0 { settings["hosting"] = Arguments.Setting(values: [name], origin: file) }
     }
     return settings
   }
 
   /// Returns the entries of `hosting`, or none if the file does not exist or is not valid.
-  static func hostingEntries() -> [HostingEntry] {
-    guard let bytes = try? ConfigurationFile.bytes(of: name) else { return [] }
+  static func hostingEntries(of file: String = name) -> [HostingEntry] {
+    guard let bytes = try? ConfigurationFile.bytes(of: file) else { return [] }
     return (try? HostingFile.read(bytes)) ?? []
   }
 

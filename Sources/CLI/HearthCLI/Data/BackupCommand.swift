@@ -113,7 +113,11 @@ struct Backup {
       try LocalPath.sync(folder: "\(directory)/accounts/\(project)")
       try LocalPath.sync(folder: "\(directory)/accounts")
     }
-    let files = try copyFiles(to: directory, progress: progress)
+    var files: FilesBackup?
+    for owner in try DataDirectory.filesOwners(in: source.path) {
+      guard let copied = try copyFiles(of: owner, to: destination, progress: progress) else { continue }
+      files = files?.adding(copied) ?? copied
+    }
     unlink("\(directory)/\(DataDirectoryLock.fileName)")
     try LocalPath.sync(folder: directory)
     return files
@@ -136,12 +140,14 @@ struct Backup {
     }
   }
 
-  private func copyFiles(to directory: String, progress: (String) -> Void) throws -> FilesBackup? {
-    guard let (metadata, contents, lock) = try source.openFiles() else { return nil }
-    let folder = DataDirectory.filesFolder(in: directory)
+  private func copyFiles(
+    of owner: String?, to directory: DataDirectory, progress: (String) -> Void
+  ) throws -> FilesBackup? {
+    guard let (metadata, contents, lock) = try source.openFiles(of: owner) else { return nil }
+    let folder = try directory.makeFilesFolder(of: owner)
     let destination = try ContentDirectory(folder)
-    let file = DataDirectory.filesFile(in: directory)
-    let earlier = try earlier?.openFiles()
+    let file = DataDirectory.filesFile(of: owner, in: directory.path)
+    let earlier = try earlier?.openFiles(of: owner)
     let started = Progress.now()
     let files = try withExtendedLifetime((lock, earlier?.lock)) {
       try metadata.copy(toFile: file)
@@ -156,6 +162,7 @@ struct Backup {
     unlink("\(file)-lock")
     try LocalPath.sync(folder: "\(folder)/content")
     try LocalPath.sync(folder: folder)
+    if owner != nil { try LocalPath.sync(folder: LocalPath.folder(of: folder)) }
     return files
   }
 

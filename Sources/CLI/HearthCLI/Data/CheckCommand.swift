@@ -32,15 +32,16 @@ extension Command {
         report.databases.append((id, check))
         progress.clear()
       }
-      let hasFiles = Result { try DataDirectory.hasFiles(in: directory.path) }
-      if case .success(true) = hasFiles {
-        report.files = try ChildCheck.run(checkFiles, on: directory.path) { bytes, _ in
+      let owners = Result { try DataDirectory.filesOwners(in: directory.path) }
+      for owner in (try? owners.get()) ?? [] {
+        let check = try ChildCheck.run(checkFiles, on: directory.path, of: owner) { bytes, _ in
           progress.show("\(ByteCount.text(bytes << 20)) of files read")
         }
+        report.files.append((owner, check))
         progress.clear()
       }
       Terminal.output.write(arguments.has("json") ? report.json : report.text(of: directory.path))
-      _ = try hasFiles.get()
+      _ = try owners.get()
       return report.isOK ? 0 : ExitCode.failure
     })
 }
@@ -48,8 +49,8 @@ extension Command {
 /// The results of `hearth check`.
 private struct CheckReport {
   var databases: [(id: DatabaseID, check: ChildCheck)] = []
-  /// `nil` if the directory has no files.
-  var files: ChildCheck?
+  /// The checks of files by their owner, as ``DataDirectory/filesFolder(of:in:)`` names it.
+  var files: [(owner: String?, check: ChildCheck)] = []
 
   /// The names of the counts that the child processes print, in their order.
   private static let databaseCounts: [StaticString] = [
@@ -57,7 +58,7 @@ private struct CheckReport {
   ]
   private static let filesCounts: [StaticString] = ["objects", "contents", "contentBytes", "uploads", "orphans"]
 
-  var isOK: Bool { databases.allSatisfy { $0.check.problems.isEmpty } && files?.problems.isEmpty ?? true }
+  var isOK: Bool { (databases.map(\.check) + files.map(\.check)).allSatisfy(\.problems.isEmpty) }
 
   func text(of directory: String) -> [UInt8] {
     var text = ""
@@ -70,8 +71,8 @@ private struct CheckReport {
       for problem in check.problems { text += "  \(TerminalText.line(problem))\n" }
     }
     if databases.isEmpty { text += "no databases in \(directory)\n" }
-    if let files {
-      text += "files: \(Self.verdict(files))"
+    for (owner, files) in files {
+      text += "\(owner.map { "\($0): " } ?? "")files: \(Self.verdict(files))"
       if files.problems.isEmpty { text += ", \(ByteCount.text(ofFiles: files.count(0), files.count(2)))" }
       if files.problems.isEmpty, files.count(4) > 0 { text += ", \(files.count(4)) unused" }
       if files.problems.isEmpty { text += "\n" }
@@ -80,9 +81,9 @@ private struct CheckReport {
     if databases.contains(where: { !$0.check.problems.isEmpty }) {
       text += "Restore a backup, or export the readable documents: hearth export --data \(directory)\n"
     }
-    if files?.problems.isEmpty == false {
+    if files.contains(where: { !$0.check.problems.isEmpty }) {
       text += "Restore a backup, or copy the readable files: "
-      text += "hearth files cp -r gs:/// DIR --data \(directory)\n"
+      text += "hearth files cp -r gs:// DIR --data \(directory)\n"
     }
     return Array(text.utf8)
   }
@@ -99,11 +100,18 @@ private struct CheckReport {
         json.add("database", database.id.database)
         json.append(database.check, Self.databaseCounts)
       }
-      guard let files else { return }
-      json.key("files")
-      json.beginObject()
-      json.append(files, Self.filesCounts)
-      json.endObject()
+      if let files = files.first(where: { $0.owner == nil }) {
+        json.key("files")
+        json.beginObject()
+        json.append(files.check, Self.filesCounts)
+        json.endObject()
+      }
+      let others = files.filter { $0.owner != nil }
+      guard !others.isEmpty else { return }
+      json.add("projectFiles", others) { files, json in
+        json.add("project", files.owner)
+        json.append(files.check, Self.filesCounts)
+      }
     }
   }
 }

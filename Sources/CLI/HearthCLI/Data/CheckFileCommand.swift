@@ -35,10 +35,13 @@ extension Command {
   /// The child process of `check` for files: verifies the metadata and every content of a data directory.
   static let checkFiles = Command(
     name: "check-files", summary: "Verifies the files of a data directory; `hearth check` runs it.", operands: "DIR",
-    operandCount: 1...1, isHidden: true,
+    operandCount: 1...2, isHidden: true,
     run: { arguments in
       do {
-        guard let (metadata, contents, lock) = try DirectoryReader(arguments.operands[0]).openFiles() else { return 0 }
+        let owner = arguments.operands.count > 1 ? arguments.operands[1] : nil
+        guard let (metadata, contents, lock) = try DirectoryReader(arguments.operands[0]).openFiles(of: owner) else {
+          return 0
+        }
         _ = try metadata.verify { _ in Terminal.output.write("progress 0\n") }
         let check = try withExtendedLifetime(lock) {
           try FilesCheck(metadata, contents) { bytes in Terminal.output.write("progress \(bytes >> 20)\n") }

@@ -21,10 +21,12 @@ struct ChildCheck {
   /// Runs a verb of this program on a path and waits for its end. `progress` receives each number that it prints, and
   /// the total if it is known.
   /// - Throws: ``CommandFailure`` if no child process can be started.
-  static func run(_ verb: Command, on path: String, progress: (Int, Int?) -> Void) throws -> ChildCheck {
+  static func run(
+    _ verb: Command, on path: String, of owner: String? = nil, progress: (Int, Int?) -> Void
+  ) throws -> ChildCheck {
     var check = ChildCheck()
     // The last words of a crashing process would only confuse, so its standard error is discarded.
-    let process = try VerbProcess([verb.name, "--", path])
+    let process = try VerbProcess([verb.name, "--", path] + (owner.map { [$0] } ?? []))
     let isSilent = check.read(process.output, progress)
     close(process.output)
     if isSilent { kill(process.pid, SIGKILL) }

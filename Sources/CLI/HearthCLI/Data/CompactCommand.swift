@@ -27,7 +27,7 @@ extension Command {
       let directory = try DataDirectory(path)
       var files = databases.map { DataDirectory.file(of: $0, in: path) }
       files += DataDirectory.accountsProjects(in: path).map { DataDirectory.accountsFile(of: $0, in: path) }
-      if try DataDirectory.hasFiles(in: path) { files.append(DataDirectory.filesFile(in: path)) }
+      files += try DataDirectory.filesOwners(in: path).map { DataDirectory.filesFile(of: $0, in: path) }
       var progress = Progress(isQuiet: arguments.has("quiet"))
       defer { progress.clear() }
       var (before, after) = (0, 0)

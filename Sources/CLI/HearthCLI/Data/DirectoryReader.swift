@@ -21,15 +21,18 @@ struct DirectoryReader {
     databases = try DataDirectory.databases(in: path)
   }
 
-  /// Opens the files for reading. Returns `nil` if the directory has none.
+  /// Opens the files of an owner, as ``DataDirectory/filesFolder(of:in:)`` names it, for reading. Returns `nil` if the
+  /// directory has none.
   ///
   /// While `lock` is alive, no content is removed, so the content that the metadata name exists.
   /// - Throws: `StorageError` if the metadata are missing or cannot be opened; `FilesError` if the content cannot be
   ///   locked or opened.
-  func openFiles() throws -> (metadata: LMDBStore, contents: ContentDirectory, lock: ContentLock)? {
-    let file = DataDirectory.filesFile(in: path)
-    guard try DataDirectory.hasFiles(in: path) else { return nil }
-    let folder = DataDirectory.filesFolder(in: path)
+  func openFiles(of owner: String? = nil) throws -> (
+    metadata: LMDBStore, contents: ContentDirectory, lock: ContentLock
+  )? {
+    let file = DataDirectory.filesFile(of: owner, in: path)
+    guard try DataDirectory.hasFiles(of: owner, in: path) else { return nil }
+    let folder = DataDirectory.filesFolder(of: owner, in: path)
     let lock = try ContentLock(folder)
     let metadata = try LMDBStore.open(LMDBOptions(path: file, readOnly: true))
     return (metadata, try ContentDirectory(folder), lock)

@@ -26,7 +26,7 @@ extension Command {
         such as `{"users": [{…}]}` each key is a collection.
       - CSV with a header row, with --collection. A header such as `age:int` names the type of a column: string, int,
         double, number, bool, timestamp, bytes, ref, geo or json. An empty cell is a missing field. If the header has no
-        comma, but semicolons or tabs, these separate the cells.
+        comma, but semicolons, tabs or vertical bars, these separate the cells; the first row decides between several.
 
       A Firebase export is a folder that `firebase emulators:export` or `gcloud firestore export` wrote, also inside a
       .zip, .tar, .tar.gz or .tar.zst, or one of its parts: a file .overall_export_metadata, .export_metadata or output-N.
@@ -87,12 +87,13 @@ extension Command {
       let others = try OtherPartsImport(checking: sources, isQuiet: isQuiet)
       var summary = ExportSummary()
       if !sources.documents.isEmpty {
-        let files = options.infersTypes ? try sources.documents.repeatable() : sources.documents
-        if let directory = arguments.value("data"), served == nil {
-          let mapBytes = try arguments.bytes("map-size", in: 1 << 20...1 << 46) ?? 64 << 30
-          summary.documents = try DirectoryImport(directory: directory, mapBytes: mapBytes).run(files, isQuiet: isQuiet)
-        } else {
-          summary.documents = try send(
+        summary.documents = try sources.checkingDocuments {
+          let files = options.infersTypes ? try sources.documents.repeatable() : sources.documents
+          if let directory = arguments.value("data"), served == nil {
+            let mapBytes = try arguments.bytes("map-size", in: 1 << 20...1 << 46) ?? 64 << 30
+            return try DirectoryImport(directory: directory, mapBytes: mapBytes).run(files, isQuiet: isQuiet)
+          }
+          return try send(
             files, to: try ServerClient(ofServerOrDirectory: arguments),
             connections: try ConnectedWork.connections(arguments),
             isQuiet: isQuiet)
@@ -104,7 +105,7 @@ extension Command {
           defer { admin.finish() }
           try others.send(to: admin, &summary)
         } catch {
-          throw summary.documents == nil ? error : OtherPartsImport.failure(error, afterDocumentsOf: parts)
+          throw summary.documents == nil ? error : OtherPartsImport.failure(error, afterDocumentsOf: sources.parts)
         }
       }
       if !isQuiet {

@@ -61,7 +61,10 @@ enum ReadChoice {
     var lines: [String] = []
     if let delimiter = tally.foundDelimiter {
       let name = delimiter == UInt8(ascii: "\t") ? "tab" : "'\(Character(Unicode.Scalar(delimiter)))'"
-      lines.append("the header has no comma, so each \(name) separates cells; --delimiter names another character")
+      lines.append(
+        tally.headerHasComma
+          ? "the header and the first row show that each \(name) separates cells; --delimiter names another character"
+          : "the header has no comma, so each \(name) separates cells; --delimiter names another character")
     }
     if tally.generatedIDs > 0, !options.generatesIDs {
       lines.append(

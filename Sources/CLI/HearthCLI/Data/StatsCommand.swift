@@ -1,6 +1,6 @@
+import Accounts
 import DatabaseService
 import DocumentModel
-import DocumentStore
 import Files
 import Glibc
 import HearthServer
@@ -9,43 +9,83 @@ import LMDBEngine
 import WireFormat
 
 extension Command {
-  /// Shows the sizes of the databases and files of a data directory or of a running server.
+  /// Shows the sizes of the databases, accounts and files of a data directory or of a running server.
   static let stats = Command(
-    name: "stats", summary: "Shows the sizes of the databases and files of a data directory or a server.",
+    name: "stats",
+    summary: "Shows the sizes of the databases, collections, accounts and files of a data directory or a server.",
+    operands: "[PATH]", operandCount: 0...1,
     options: [
       .value("data", "DIR", "the data directory (default: ./hearth-data)"),
       .value("server", "URL", "show the open databases of a running server instead"),
       .value("project", "ID", "show only the databases of this project"),
       .value("database", "ID", "show only the databases with this ID"),
-    ] + DatabaseChoice.credentialOptions + [DatabaseChoice.authoritiesOption, .flag("json", "print JSON")],
+      .flag("collections", "show the bytes of each collection, the largest first; with PATH, only at and below it"),
+      .choice(
+        "by", CollectionChoice.Grouping.allCases.map(\.rawValue),
+        "the collections that share a line: of one pattern, of one ID, or none (default: pattern)"
+      ),
+      .value("depth", "N", "count collections below N levels with the collection that contains them"),
+    ] + DatabaseChoice.credentialOptions + [
+      DatabaseChoice.authoritiesOption, .flag("json", "print JSON"), .flag("quiet", "show no progress"),
+    ],
     details: """
       The verb counts by reading every key, and works while a server uses the directory. The line for files covers all
       projects. The lines for indexes show how far each declared index is built.
+
+      The bytes of a collection are those of its documents, index entries and before-images (past states, which the server
+      keeps for reads in the past), each with its key. The file is larger: it also contains free space and the log of
+      changes. A collection without a line has no documents, and none in its history.
       """,
     examples: [
       ("hearth stats --data ./hearth-data", "a data directory"),
       ("hearth stats --server http://127.0.0.1:8080", "a running server"),
+      ("hearth stats --collections --data ./hearth-data", "the largest collections"),
+      ("hearth stats --collections --depth 1 --data ./hearth-data", "each with everything below it"),
+      ("hearth stats users/ann --collections --by path --data ./hearth-data", "those of one document"),
       ("hearth stats --json", "for programs"),
     ],
     run: { arguments in
-      var rows: [StatsRow]
-      var files: FilesStatistics?
-      if arguments.value("server") != nil {
-        (rows, files) = try ServerClient(arguments).statistics()
-      } else {
-        let directory = try DirectoryReader(arguments.value("data") ?? "./hearth-data")
-        rows = try directory.databases.map { id -> StatsRow in
-          let statistics = try DatabaseStatistics(id, directory.open(id))
-          return StatsRow(
-            project: id.project, database: id.database, values: statistics.values, indexes: statistics.indexes)
+      guard arguments.has("collections") else {
+        for name in ["by", "depth"] where arguments.has(name) {
+          throw arguments.refusal(of: [name], "needs --collections")
         }
-        files = try directory.openFiles().map { try FilesStatistics($0.metadata, $0.contents) }
+        guard arguments.operands.isEmpty else { throw CommandFailure.usage("a path needs --collections") }
+        return try statistics(arguments)
       }
-      if let project = arguments.value("project") { rows.removeAll { $0.project != project } }
-      if let database = arguments.value("database") { rows.removeAll { $0.database != database } }
-      Terminal.output.write(arguments.has("json") ? StatsRow.json(rows, files) : StatsRow.table(rows, files))
-      return 0
+      return try CollectionsReport.run(arguments)
     })
+
+  private static func statistics(_ arguments: Arguments) throws -> Int32 {
+    var report: StatsReport
+    if arguments.value("server") != nil {
+      report = try ServerClient(arguments).statistics()
+    } else {
+      let directory = try DirectoryReader(arguments.value("data") ?? "./hearth-data")
+      report = StatsReport()
+      report.databases = try directory.databases.map { id -> StatsRow in
+        let statistics = try DatabaseStatistics(id, directory.open(id))
+        return StatsRow(
+          project: id.project, database: id.database, values: statistics.values, indexes: statistics.indexes)
+      }
+      report.accounts = try DataDirectory.accountsProjects(in: directory.path).map { project in
+        let file = DataDirectory.accountsFile(of: project, in: directory.path)
+        return try AccountsStatistics(
+          project: project, try LMDBStore.open(LMDBOptions(path: file, readOnly: true)))
+      }
+      for owner in try DataDirectory.filesOwners(in: directory.path) {
+        guard let opened = try directory.openFiles(of: owner) else { continue }
+        let own = try FilesStatistics(opened.metadata, opened.contents)
+        report.files = report.files.map { FilesStatistics(zip($0.values, own.values).map(+)) } ?? own
+      }
+    }
+    if let project = arguments.value("project") {
+      report.databases.removeAll { $0.project != project }
+      report.accounts.removeAll { $0.project != project }
+    }
+    if let database = arguments.value("database") { report.databases.removeAll { $0.database != database } }
+    Terminal.output.write(arguments.has("json") ? report.json() : report.table())
+    return 0
+  }
 }
 
 /// The numbers of one database, in the order of ``DatabaseStatistics/columns``.
@@ -55,37 +95,46 @@ struct StatsRow {
   var values: [Int]
   /// Its declared indexes.
   var indexes: [IndexReport]
+}
 
-  static func table(_ rows: [StatsRow], _ files: FilesStatistics?) -> [UInt8] {
-    let filesLine = files.map { files in
-      let buckets = CountText.of(files.buckets, "bucket")
-      return "files: \(ByteCount.text(ofFiles: files.objects, files.objectBytes)) in \(buckets); "
-        + "\(ByteCount.text(files.contentBytes)) of content\n"
-    }
-    guard !rows.isEmpty else { return Array("no databases\n\(filesLine ?? "")".utf8) }
-    var lines = [["database"] + DatabaseStatistics.columns.map(\.title)]
-    lines += rows.map { ["\($0.project)/\($0.database)"] + $0.values.map(String.init) }
-    let widths = lines[0].indices.map { column in lines.map { TextWidth.of($0[column]) }.max() ?? 0 }
+/// The sizes of databases, accounts and files.
+struct StatsReport {
+  var databases: [StatsRow] = []
+  var accounts: [AccountsStatistics] = []
+  /// `nil` if no files are stored.
+  var files: FilesStatistics?
+
+  /// Returns the report as text.
+  func table() -> [UInt8] {
     var text = ""
-    for line in lines {
-      for (column, cell) in line.enumerated() {
-        let padding = String(repeating: " ", count: widths[column] - TextWidth.of(cell))
-        text += column == 0 ? cell + padding : "  " + padding + cell
-      }
-      text += "\n"
+    if databases.isEmpty {
+      text = "no databases\n"
+    } else {
+      var lines = [["database"] + DatabaseStatistics.columns.map(\.title)]
+      lines += databases.map { ["\($0.project)/\($0.database)"] + $0.values.map(String.init) }
+      text = NumberTable.text(lines)
     }
-    for row in rows {
+    for row in databases {
       for index in row.indexes {
         text += TerminalText.line("\(row.project)/\(row.database): index \(index.line)") + "\n"
       }
     }
-    text += filesLine ?? ""
+    for row in accounts {
+      text += "accounts of \(row.project): \(CountText.of(row.accounts, "account")), \(ByteCount.text(row.usedBytes))\n"
+    }
+    if let files {
+      let buckets = CountText.of(files.buckets, "bucket")
+      text +=
+        "files: \(ByteCount.text(ofFiles: files.objects, files.objectBytes)) in \(buckets); "
+        + "\(ByteCount.text(files.contentBytes)) of content\n"
+    }
     return Array(text.utf8)
   }
 
-  static func json(_ rows: [StatsRow], _ files: FilesStatistics?) -> [UInt8] {
+  /// Returns the report as JSON.
+  func json() -> [UInt8] {
     JSONWriter.report { json in
-      json.add("databases", rows) { row, json in
+      json.add("databases", databases) { row, json in
         json.add("project", row.project)
         json.add("database", row.database)
         for (column, value) in zip(DatabaseStatistics.columns, row.values) { json.add(column.name, value) }
@@ -96,11 +145,36 @@ struct StatsRow {
           json.add("documents", index.documents)
         }
       }
+      if !accounts.isEmpty {
+        json.add("accounts", accounts) { row, json in
+          json.add("project", row.project)
+          json.add("accounts", row.accounts)
+          json.add("usedBytes", row.usedBytes)
+        }
+      }
       guard let files else { return }
       json.key("files")
       json.beginObject()
       for (name, value) in zip(FilesStatistics.columns, files.values) { json.add(name, value) }
       json.endObject()
     }
+  }
+}
+
+/// Tables of numbers whose first column has names.
+enum NumberTable {
+  /// Returns the lines with columns of equal width, the first one aligned left.
+  static func text(_ lines: [[String]]) -> String {
+    guard let first = lines.first else { return "" }
+    let widths = first.indices.map { column in lines.map { TextWidth.of($0[column]) }.max() ?? 0 }
+    var text = ""
+    for line in lines {
+      for (column, cell) in line.enumerated() {
+        let padding = String(repeating: " ", count: widths[column] - TextWidth.of(cell))
+        text += column == 0 ? cell + padding : "  " + padding + cell
+      }
+      text += "\n"
+    }
+    return text
   }
 }

@@ -46,11 +46,45 @@ extension Command {
     case .inMemory: findings.append(MachineChecks.memory())
     }
     findings += MachineChecks.clock(now: now)
-    findings += RulesChecks(configuration: configuration, now: now).findings()
+    if configuration.loadProjects == nil || configuration.project != nil {
+      findings += RulesChecks(configuration: configuration, now: now).findings()
+    }
     findings += IndexesChecks(configuration: configuration).findings()
     findings += KeysChecks(configuration: configuration, directory: readable, now: now).findings()
+    findings += projects(configuration, now: now)
     findings += ServingChecks(configuration: configuration, holder: holder, now: now).findings()
     findings += MachineChecks.limits()
     return findings
+  }
+
+  /// Checks the configurations of all projects of a server that serves several.
+  private static func projects(_ configuration: HearthConfiguration, now: Int64) -> [Finding] {
+    do throws(HearthError) {
+      let sources = try configuration.loadProjects?() ?? []
+      return sources.flatMap { checks(of: $0, now: now) }
+        + ProjectSource.conflicts(sources).map { .problem("project", $0, "Remove the name from one of the projects.") }
+    } catch { return [.problem("project", error.description, "Correct --projects, or the permissions.")] }
+  }
+
+  /// Checks the configuration of one of several projects.
+  private static func checks(of source: ProjectSource, now: Int64) -> [Finding] {
+    let findings: [Finding]
+    do throws(HearthError) {
+      try source.check()
+      let configuration = try source.configuration.get()
+      findings =
+        RulesChecks(configuration: configuration, now: now).findings()
+        + IndexesChecks(configuration: configuration).findings()
+        + KeysChecks(configuration: configuration, directory: nil, now: now).findings()
+    } catch {
+      let advice = "Correct it; 'hearth projects check' shows the whole error. The server refuses its requests."
+      let line = error.description.prefix { $0 != "\n" }
+      findings = [.problem("project", String(line), advice)]
+    }
+    return findings.map { finding in
+      var finding = finding
+      finding.text = "\(source.id): \(finding.text)"
+      return finding
+    }
   }
 }

@@ -8,7 +8,7 @@ struct ProjectChecks {
   let directory: String
 
   func findings() -> [Finding] {
-    guard configuration.mode == .production else { return [] }
+    guard configuration.mode == .production, configuration.loadProjects == nil else { return [] }
     let topic = "project"
     let stored = DataDirectory.projects(in: directory)
     guard let project = configuration.project else {

@@ -1,20 +1,57 @@
+import Accounts
 import DatabaseService
 import DocumentModel
-import DocumentStore
 import Files
 import WireFormat
 
 extension ServerClient {
-  /// Returns the sizes of the server's open databases, and of its files if it has opened them.
+  /// Returns the sizes of the server's open databases and accounts, and of its files if it has opened them.
   /// - Throws: ``CommandFailure`` if the request fails.
-  func statistics() throws -> (databases: [StatsRow], files: FilesStatistics?) {
-    guard let body = try call("GET", "/hearth/v1/stats") else { return ([], nil) }
+  func statistics() throws -> StatsReport {
+    guard let body = try call("GET", "/hearth/v1/stats") else { return StatsReport() }
     return try JSONText.read(body) { root in
-      let files = root.member("files").map { files in
+      var report = StatsReport()
+      report.databases = (root.member("databases")?.array ?? []).map(Self.statsRow)
+      report.accounts = (root.member("accounts")?.array ?? []).map { row in
+        AccountsStatistics(
+          project: row.member("project")?.text ?? "", accounts: row.member("accounts")?.integer ?? 0,
+          usedBytes: row.member("usedBytes")?.integer ?? 0)
+      }
+      report.files = root.member("files").map { files in
         FilesStatistics(FilesStatistics.columns.map { files.member($0)?.integer ?? 0 })
       }
-      return ((root.member("databases")?.array ?? []).map(Self.statsRow), files)
+      return report
     }
+  }
+
+  /// Returns the use of storage by the collections of the server's open databases.
+  /// - Throws: ``CommandFailure`` if the request fails.
+  func collections(_ choice: CollectionChoice, _ arguments: Arguments) throws -> [DatabaseCollections] {
+    var target = "/hearth/v1/stats?collections=\(choice.grouping.rawValue)"
+    if !choice.root.isRoot { target += "&below=\(Self.encode(choice.root.bytes))" }
+    if let depth = choice.depth { target += "&depth=\(depth)" }
+    if let project = arguments.value("project"), let database = arguments.value("database") {
+      target += "&project=\(Self.encode(project.utf8))&database=\(Self.encode(database.utf8))"
+    }
+    let body = try call("GET", target) ?? []
+    return try JSONText.read(body) { root in
+      try (root.member("databases")?.array ?? []).compactMap { database -> DatabaseCollections? in
+        guard let project = database.member("project")?.text, let name = database.member("database")?.text,
+          let id = DatabaseID(project: project, database: name)
+        else { return nil }
+        guard let rows = database.member("collections")?.array else {
+          throw CommandFailure.failed(
+            "\(address) is older than this program and does not count collections; use --data on its machine")
+        }
+        return DatabaseCollections(
+          id: id, rows: rows.map { ($0.member("collection")?.text ?? "", Self.use($0)) },
+          others: database.member("others").map(Self.use) ?? CollectionUse())
+      }
+    }
+  }
+
+  private static func use(_ row: JSONValue) -> CollectionUse {
+    CollectionUse(CollectionUse.columns.map { row.member($0.name)?.integer ?? 0 })
   }
 
   /// Returns the listeners of the server's open databases.

@@ -49,21 +49,25 @@ final class ServerClient {
   /// of trusted certificates.
   /// - Throws: ``CommandFailure`` if the URL is invalid.
   convenience init(url: String, token: String, _ arguments: Arguments, database: DatabaseID? = nil) throws {
-    guard let database = database ?? DatabaseID(project: DatabaseChoice.defaultProject) else {
-      throw CommandFailure.usage("'\(DatabaseChoice.defaultProject)' cannot name a project")
+    let project = DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject
+    guard let database = database ?? DatabaseID(project: project) else {
+      throw CommandFailure.usage("'\(project)' is not a valid project ID")
     }
     try self.init(
       Self.place(database, url, DatabaseChoice.authorities(arguments), Credential(token: token)))
   }
 
-  /// Creates a client for the server at a URL, with the credential that options and environment name.
+  /// Creates a client for the server at a URL that an option named, with the credential that options and environment
+  /// name.
   /// - Throws: ``CommandFailure`` if the URL, the token or the key is invalid.
-  convenience init(url: String, _ arguments: Arguments) throws {
+  convenience init(url: String, _ arguments: Arguments, option: String) throws {
     guard let database = DatabaseID(project: DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject) else {
       throw CommandFailure.usage("the name of the project is not valid")
     }
-    try self.init(
-      Self.place(database, url, DatabaseChoice.authorities(arguments), try Credential(arguments, server: url)))
+    var place = try Self.place(
+      database, url, DatabaseChoice.authorities(arguments), try Credential(arguments, server: url))
+    place.option = option
+    self.init(place)
   }
 
   /// Creates a client for the server that `--from` names.
@@ -185,7 +189,8 @@ final class ServerClient {
     }
   }
 
-  private var databaseTarget: String { "/hearth/v1/" + Self.encode(database.name) }
+  /// The path of the administrative API of the database.
+  var databaseTarget: String { "/hearth/v1/" + Self.encode(database.name) }
 
   /// Deletes up to a few thousand documents at and below a path, after the last one of an earlier call. Returns their
   /// number, and the last one if more documents remain.
@@ -310,15 +315,17 @@ final class ServerClient {
     case delete(DocumentKey)
   }
 
-  /// Commits changes atomically. Returns for each whether it changed the document, as far as the response shows it.
+  /// Commits changes atomically, if all documents fulfill the conditions, one for each change or none. Returns for each
+  /// change whether it changed the document, as far as the response shows it.
   /// - Throws: ``CommandFailure`` if the request fails.
-  func commit(_ changes: [Change]) throws -> [Bool] {
+  func commit(_ changes: [Change], if conditions: [Condition] = []) throws -> [Bool] {
     var json = JSONWriter(.compact)
     json.beginObject()
     json.key("writes")
     json.beginArray()
-    for change in changes {
+    for (index, change) in changes.enumerated() {
       json.beginObject()
+      if index < conditions.count { json.append(conditions[index]) }
       switch change {
       case .set(let key, let fields):
         json.key("update")
@@ -505,6 +512,10 @@ final class ServerClient {
     // Identity Toolkit rejects a person's token without a project to bill.
     if credential.isPersonal, WebHost.isGoogles(place.host), place.host.hasPrefix("identitytoolkit") {
       headers.append((name: "X-Goog-User-Project", value: database.project))
+    }
+    // A server with several projects chooses one by this field if the path names none.
+    if !WebHost.isGoogles(place.host) {
+      headers.append((name: "google-cloud-resource-prefix", value: database.name))
     }
     return headers
   }

@@ -40,7 +40,14 @@ extension Command {
             : "'\(path)' is a document; use `hearth set`, or name a collection such as \(path)/notes")
       }
       let client = try ServerClient(ofServerOrDirectory: arguments)
-      let fields = try FieldChange(arguments.operands.dropFirst(), of: example, in: client.database).fields
+      let fields: EncodedFields
+      do {
+        fields = try FieldChange(arguments.operands.dropFirst(), of: example, in: client.database).fields
+      } catch var error as FixtureTreeError {
+        // The document has no ID yet.
+        error.path = path.text
+        throw error
+      }
       return try show(try client.add(to: path, fields), of: client.database, arguments)
     })
 

@@ -59,7 +59,7 @@ struct FieldChange {
   private mutating func merge(_ fields: EncodedFields) throws {
     for (name, value) in try fields.decoded().entries {
       map[name] = value
-      paths.append(FieldPath(field: name))
+      try add(FieldPath(field: name))
     }
   }
 
@@ -69,13 +69,26 @@ struct FieldChange {
       throw CommandFailure.usage("'\(word)' must be FIELD=VALUE, such as age=37, or one JSON object")
     }
     let path = try Self.path(parts[0])
-    map.set(try ValueText.assigned(parts[1], to: parts[0], of: database), at: path)
+    let value = try ValueText.assigned(parts[1], to: parts[0], of: database)
+    try add(path)
+    map.set(value, at: path)
+  }
+
+  /// Adds a field to the mask.
+  /// - Throws: ``CommandFailure`` if an earlier one is the same field, contains it or is in it.
+  private mutating func add(_ path: FieldPath) throws {
+    if let other = paths.first(where: { $0.isPrefix(of: path) || path.isPrefix(of: $0) }) {
+      throw CommandFailure.usage(
+        other.segments.count == path.segments.count
+          ? "the field '\(path.text)' is named twice; set it or remove it, once"
+          : "the fields '\(other.text)' and '\(path.text)' overlap; name only one of them")
+    }
     paths.append(path)
   }
 
   /// Removes a field.
-  /// - Throws: ``CommandFailure`` if the text is not a field path.
-  mutating func remove(_ text: String) throws { paths.append(try Self.path(text)) }
+  /// - Throws: ``CommandFailure`` if the text is not a field path, or the field is also set.
+  mutating func remove(_ text: String) throws { try add(try Self.path(text)) }
 
   private static func path(_ text: String) throws -> FieldPath {
     do { return try FieldPath(text) } catch { throw CommandFailure.usage("'\(text)' is not a field path: \(error)") }

@@ -4,6 +4,8 @@ import Files
 enum FileLocation: Equatable {
   /// A name in a bucket, or the common prefix of several names, which may be empty.
   case stored(bucket: String, name: String)
+  /// All buckets of the project. On this machine, a folder with a folder per bucket corresponds to them.
+  case buckets
   /// A path of this machine; `-` is standard output.
   case local(String)
 
@@ -15,11 +17,15 @@ enum FileLocation: Equatable {
   /// The separator in names and paths. Both are compared as bytes, as the system and the server do it.
   static let slash = UInt8(ascii: "/")
 
-  /// Parses `gs://BUCKET/NAME`, `gs:///NAME` (a name in `bucket`), or a path.
+  /// Parses `gs://BUCKET/NAME`, `gs:///NAME` (a name in `bucket`), `gs://` (all buckets), or a path.
   /// - Throws: ``CommandFailure`` if the name of the bucket is invalid.
   init(_ text: String, bucket: String) throws {
     guard Self.isStored(text) else {
       self = .local(text)
+      return
+    }
+    guard !Self.isAllBuckets(text) else {
+      self = .buckets
       return
     }
     let rest = text.utf8.dropFirst(Self.scheme.utf8.count)
@@ -35,11 +41,18 @@ enum FileLocation: Equatable {
   /// Returns whether a text names a file in a bucket.
   static func isStored(_ text: String) -> Bool { text.utf8.starts(with: scheme.utf8) }
 
+  /// Returns whether a text denotes all buckets.
+  static func isAllBuckets(_ text: String) -> Bool { text == scheme }
+
   /// Parses `gs://BUCKET/NAME`, or a name in `bucket`.
-  /// - Throws: ``CommandFailure`` if the name of the bucket is invalid.
+  /// - Throws: ``CommandFailure`` if the name of the bucket is invalid, or the text denotes all buckets.
   static func stored(_ text: String, bucket: String) throws -> (bucket: String, name: String) {
-    if case .stored(let bucket, let name) = try FileLocation(text, bucket: bucket) { return (bucket, name) }
-    return (bucket, text)
+    switch try FileLocation(text, bucket: bucket) {
+    case .stored(let bucket, let name): return (bucket, name)
+    case .local: return (bucket, text)
+    case .buckets:
+      throw CommandFailure.usage("'\(text)' denotes all buckets; name one as gs://BUCKET/, or the default as gs:///")
+    }
   }
 
   /// Returns the bucket for names that do not include one.

@@ -70,6 +70,8 @@ struct FilesClient {
   var partBytes = 32 << 20
   /// The bucket for names that do not include one.
   let bucket: String
+  /// The advice in the error for a bucket that does not exist.
+  var missingBucketAdvice = "name another with --bucket or gs://BUCKET/NAME"
 
   /// Connects to the server, or opens the data directory, that options and environment name. `makesDirectory` creates a
   /// missing directory.
@@ -115,7 +117,7 @@ struct FilesClient {
       if foldsFolders { target += "&delimiter=%2F" }
       if let token { target += "&pageToken=\(ServerClient.encode(token.utf8))" }
       guard let body = try retries.run({ _ in try server.find("GET", target) }) else {
-        throw Self.missing(bucket: bucket)
+        throw CommandFailure.failed("the bucket \(bucket) does not exist; \(missingBucketAdvice)")
       }
       let page = try JSONText.read(body) { root in
         token = root.member("nextPageToken")?.text
@@ -197,10 +199,6 @@ struct FilesClient {
   /// Returns the error for a missing object.
   static func missing(_ name: String, in bucket: String) -> CommandFailure {
     .failed("the file gs://\(bucket)/\(name) does not exist")
-  }
-
-  private static func missing(bucket: String) -> CommandFailure {
-    .failed("the bucket \(bucket) does not exist; name another with --bucket or gs://BUCKET/NAME")
   }
 
   static func root(_ bucket: String) -> String { "/storage/v1/b/\(ServerClient.encode(bucket.utf8))" }

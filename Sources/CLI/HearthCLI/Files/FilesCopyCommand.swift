@@ -20,7 +20,8 @@ extension Command {
     details: """
       A file of the server is written gs://BUCKET/NAME, or gs:///NAME in the default bucket. Anything else is a path
       of this machine. `-` as DEST is standard output. If DEST is a folder or ends with a slash, the file keeps its
-      name.
+      name. With --recursive, `gs://` denotes all buckets of the project. The folder on this machine then contains a
+      folder for each bucket. The verb creates the buckets of such a folder on the server.
 
       With --recursive, everything below SOURCE is copied to the same names below DEST. Symbolic links are skipped,
       and so are names that no file in DEST can have, such as `..`. The verb reports each skipped file, and the exit
@@ -40,6 +41,7 @@ extension Command {
       ("hearth files cp gs:///patients/ann/documents/scan.pdf .", "downloads a file"),
       ("hearth files cp -r ./media gs:///journeys --data ./hearth-data --project demo", "imports a folder"),
       ("hearth files cp -r gs://demo.appspot.com/ ./export", "exports a bucket"),
+      ("hearth files cp -r gs:// ./export", "exports all buckets"),
       (
         "hearth files cp -r gs://photos/ gs://photos/ --from https://storage.googleapis.com --from-key my-app.json",
         "from Cloud Storage"
@@ -99,6 +101,14 @@ private final class FilesCopy {
       if isRecursive { try exportFolder(bucket, name, path) } else { try download(bucket, name, path) }
     case (.stored(let bucket, let name), .stored(let other, let target)):
       if isRecursive { try copyAll(bucket, name, other, target) } else { try copy(bucket, name, other, target) }
+    case (.buckets, .local(let path)):
+      try requireRecursive()
+      try exportBuckets(path)
+    case (.local(let path), .buckets):
+      try requireRecursive()
+      try importBuckets(path)
+    case (.buckets, _), (_, .buckets):
+      throw CommandFailure.usage("'gs://' denotes all buckets, and can be copied only to or from a folder")
     case (.local, .local):
       throw CommandFailure.usage("neither SOURCE nor DEST is a file of a server; write one of them as gs://BUCKET/NAME")
     }
@@ -144,9 +154,10 @@ private final class FilesCopy {
     note(object.size)
   }
 
-  private static func isFolder(_ path: String) -> Bool {
+  private static func isFolder(_ path: String, follows: Bool = true) -> Bool {
     var status = stat()
-    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    let result = follows ? stat(path, &status) : lstat(path, &status)
+    return result == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
   // MARK: Folders
@@ -186,6 +197,31 @@ private final class FilesCopy {
       }
     }
     try requireSome(bucket, prefix)
+  }
+
+  private func requireRecursive() throws {
+    guard isRecursive else { throw CommandFailure.usage("'gs://' denotes all buckets; add --recursive") }
+  }
+
+  private func exportBuckets(_ path: String) throws {
+    let folder = try TargetFolder(path)
+    for bucket in try client.buckets() {
+      try folder.makeFolder(bucket)
+      try exportFolder(bucket, "", "\(path)/\(bucket)")
+    }
+  }
+
+  private func importBuckets(_ path: String) throws {
+    for bytes in try FolderIterator.names(in: path) {
+      let bucket = String(decoding: bytes, as: UTF8.self)
+      let folder = "\(path)/\(bucket)"
+      guard ObjectName.isBucket(bucket), Self.isFolder(folder, follows: false) else {
+        leaveOut(folder, "it is not a folder with the name of a bucket")
+        continue
+      }
+      try client.makeBucket(bucket)
+      try importFolder(folder, bucket, "")
+    }
   }
 
   private func copyAll(_ bucket: String, _ name: String, _ other: String, _ target: String) throws {

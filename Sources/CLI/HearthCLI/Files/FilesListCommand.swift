@@ -4,23 +4,35 @@ import WireFormat
 extension Command {
   /// Lists the files of a bucket.
   static let filesList = Command(
-    name: "files ls", summary: "Lists the files of a bucket.", operands: "[PREFIX]", operandCount: 0...1,
+    name: "files ls", summary: "Lists the files of a bucket, or the buckets.", operands: "[PREFIX]",
+    operandCount: 0...1,
     options: FilesClient.options + [
       .flag("recursive", "list the files at any depth instead of folders", letter: "r"),
       .flag("json", "print JSON, one file or folder per line"),
     ],
     details: """
       The verb lists the files whose names begin with PREFIX: `photos/` lists a folder, and gs://BUCKET/photos/ a
-      folder of another bucket. Files in a subfolder are shown as one line, the name of the folder.
+      folder of another bucket. Files in a subfolder are shown as one line, the name of the folder. `gs://` lists the
+      buckets of the project.
       """,
     examples: [
       ("hearth files ls", "the bucket PROJECT.appspot.com of the server at http://127.0.0.1:8080"),
       ("hearth files ls gs://media/journeys/ --recursive", "all files of a folder"),
+      ("hearth files ls gs://", "the buckets"),
       ("hearth files ls --data ./hearth-data --project demo", "without a server"),
     ],
     run: { arguments in
       let client = try FilesClient(arguments)
       defer { client.finish() }
+      if let text = arguments.operands.first, FileLocation.isAllBuckets(text) {
+        let buckets = try client.buckets()
+        let isJSON = arguments.has("json")
+        for bucket in buckets {
+          Terminal.output.write(isJSON ? jsonLine(ofBucket: bucket) : Array("gs://\(bucket)/\n".utf8))
+        }
+        if buckets.isEmpty, !isJSON { Terminal.output.write(Terminal.output.faint("no buckets") + "\n") }
+        return 0
+      }
       let (bucket, prefix) = try FileLocation.stored(arguments.operands.first ?? "", bucket: client.bucket)
       let foldsFolders = !arguments.has("recursive")
       if arguments.has("json") {
@@ -56,6 +68,14 @@ extension Command {
     }
     Terminal.output.write(table.flush())
     Terminal.output.write(Terminal.output.faint(ByteCount.text(ofFiles: count, bytes)) + "\n")
+  }
+
+  private static func jsonLine(ofBucket bucket: String) -> [UInt8] {
+    var json = JSONWriter(.compact)
+    json.beginObject()
+    json.add("bucket", bucket)
+    json.endObject()
+    return json.bytes + [UInt8(ascii: "\n")]
   }
 
   private static func line(folder: String) -> [UInt8] {

@@ -59,7 +59,9 @@ struct FolderIterator {
     }
   }
 
-  private static func names(in folder: String) throws -> [[UInt8]] {
+  /// Returns the names in a folder, in the order of their bytes, without `.` and `..`.
+  /// - Throws: ``CommandFailure`` if the folder cannot be read.
+  static func names(in folder: String) throws -> [[UInt8]] {
     guard let stream = opendir(folder) else {
       throw CommandFailure.failed("\(folder): \(String(cString: strerror(errno)))")
     }

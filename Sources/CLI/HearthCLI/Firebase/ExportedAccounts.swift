@@ -18,7 +18,7 @@ struct ExportedAccounts {
   let path: String
   private let users: [JSONTree]
 
-  /// Reads the file, and checks that each account has an ID.
+  /// Reads the file, and checks that each account has an ID of its own.
   /// - Throws: `FixtureTreeError` or ``CommandFailure`` if it is not a list of accounts.
   init(_ path: String) throws {
     self.path = path
@@ -27,20 +27,29 @@ struct ExportedAccounts {
     guard case .array(let users)? = root["users"]?.kind else {
       throw CommandFailure.data("\(path) has no array 'users'; export the accounts again")
     }
+    var seen: [[UInt8]: Int] = [:]
     for (index, user) in users.enumerated() {
       guard user.members != nil, let id = user["localId"]?.text, !id.isEmpty else {
         throw CommandFailure.data("\(path): user \(index + 1) has no 'localId'; export the accounts again")
+      }
+      if let earlier = seen.updateValue(index, forKey: Array(id.utf8)) {
+        throw CommandFailure.data(
+          "\(path): users \(earlier + 1) and \(index + 1) have the same 'localId' \"\(id)\"; remove one of them")
       }
     }
     self.users = users
   }
 
-  /// Imports the accounts. Those that the server rejects are reported one by one.
+  /// Imports the accounts. Those that the server rejects are reported one by one, as accounts of a file of this name.
   /// - Throws: ``CommandFailure`` if a request fails.
-  func send(to client: AccountsClient, progress: (Int, Int) -> Void) throws -> Outcome {
+  func send(to client: AccountsClient, name: String, progress: (Int, Int) -> Void) throws -> Outcome {
     var outcome = Outcome()
-    let records = users.map { Self.withPlainPassword($0, &outcome) }
-    let transfer = AccountsImport(client, nil, name: path)
+    let records = users.map { user in
+      let record = Self.withPlainPassword(user)
+      outcome.plainPasswords += record.hasPassword ? 1 : 0
+      return record.user
+    }
+    let transfer = AccountsImport(client, nil, name: name)
     try transfer.sendAll(records) { progress($0, users.count) }
     outcome.failed = transfer.failures
     outcome.imported = users.count - outcome.failed
@@ -48,13 +57,13 @@ struct ExportedAccounts {
   }
 
   /// Returns a record whose password the server hashes, if the record contains the password as text.
-  private static func withPlainPassword(_ user: JSONTree, _ outcome: inout Outcome) -> JSONTree {
+  static func withPlainPassword(_ user: JSONTree) -> (user: JSONTree, hasPassword: Bool) {
     guard case .object(let members) = user.kind, let hash = user["passwordHash"]?.text,
       let password = password(ofFakeHash: hash)
-    else { return user }
-    outcome.plainPasswords += 1
+    else { return (user, false) }
     let kept = members.filter { $0.name != "passwordHash" && $0.name != "salt" }
-    return JSONTree(.object(kept + [JSONTree.Member(name: "rawPassword", value: JSONTree(.string(password)))]))
+    let added = JSONTree.Member(name: "rawPassword", value: JSONTree(.string(password)))
+    return (JSONTree(.object(kept + [added])), true)
   }
 
   private static func password(ofFakeHash hash: String) -> String? {

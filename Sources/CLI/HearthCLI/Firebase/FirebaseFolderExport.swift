@@ -1,4 +1,6 @@
+import Basics
 import DatabaseService
+import Digests
 import DocumentModel
 import DocumentStore
 import FirebaseExport
@@ -170,11 +172,7 @@ struct FirebaseFolderExport {
     for bucket in buckets {
       try client.forEachPage(in: bucket, prefix: "") { page in
         for object in page.objects {
-          // One path segment, as newer versions of firebase-tools write it. Their limit is that of the file system.
-          let place = ServerClient.encode("\(object.bucket)/\(object.name)".utf8)
-          guard place.utf8.count + ".json".utf8.count <= 255 else {
-            throw CommandFailure.failed("\(object.text): the name is too long for a file of the export")
-          }
+          let place = try Self.place(of: object)
           let output = try OutputFile("\(folder)/blobs/\(place)", inNewFolder: true)
           try client.download(object, output.write)
           try output.finish()
@@ -186,6 +184,22 @@ struct FirebaseFolderExport {
       }
     }
     return outcome
+  }
+
+  /// The longest file name of an export without its endings, in bytes. File systems allow 255 bytes.
+  private static let placeBytesMax = 200
+
+  /// Returns the name of an object's files: one path segment. Bucket and name are in the metadata, so any unique name
+  /// is possible. A name that is too long becomes its digest. Source: `persistence.ts` of firebase-tools, which chooses
+  /// random names for all files, and reads any name.
+  private static func place(of object: FilesClient.Object) throws -> String {
+    let path = Array("\(object.bucket)/\(object.name)".utf8)
+    let place = ServerClient.encode(path)
+    if place.utf8.count <= placeBytesMax { return place }
+    guard let digest = path.withUnsafeBytes({ MessageDigest.compute(.sha256, $0) }) else {
+      throw CommandFailure.failed("libcrypto cannot compute SHA-256; check the OpenSSL configuration")
+    }
+    return Hexadecimal.text(digest)
   }
 
   /// Returns the metadata of an object in the form of the export.

@@ -70,6 +70,9 @@ enum HelpText {
       for page in HelpManual.pages { try TextFile.write(page.text, to: "\(words[1])/\(page.name)") }
       return 0
     }
+    if words.first == "--man" {
+      throw CommandFailure.usage("'help --man' writes the manual pages to a directory; name it: hearth help --man DIR")
+    }
     if words == ["--markdown"] || words == ["--markdown", "configuration"] {
       Terminal.output.write(words.count == 1 ? HelpMarkdown.commandLinePage : HelpMarkdown.configurationPage)
       return 0

@@ -325,9 +325,19 @@ struct ValueText {
   private func json(_ text: ArraySlice<UInt8>) throws -> Value {
     let document = collection.appending("x")
     guard let key = DocumentKey(document) else { throw failure("expected a value") }
-    let fields = try FixtureFields.parse(
-      Array(#"{"value": "#.utf8) + text + Array("}".utf8), source: "the value of \(prefix.dropLast())", key: key,
-      database: database)
+    let start = Array(#"{"value": "#.utf8)
+    let fields: EncodedFields
+    do throws(FixtureTreeError) {
+      fields = try FixtureFields.parse(
+        start + text + Array("}".utf8), source: "the value of \(prefix.dropLast())", key: key, database: database)
+    } catch {
+      // The document and the field exist only for the parser.
+      var error = error
+      error.path = ""
+      error.field = error.field.hasPrefix("value.") ? String(error.field.dropFirst("value.".count)) : ""
+      if error.line == 1 { error.column = max(1, error.column - start.count) }
+      throw error
+    }
     guard let value = try fields.decoded()["value"] else { throw failure("expected a value") }
     return value
   }

@@ -1,5 +1,6 @@
 import Accounts
 import DocumentModel
+import DocumentStore
 import HearthServer
 
 /// The server that an administrative verb calls: the one at a URL, or the one that uses a data directory. If no server
@@ -44,6 +45,9 @@ struct AdminServer {
     var configuration = HearthConfiguration(storage: .directory(directory))
     configuration.port = 0
     configuration.project = project
+    if try DataDirectory.hasFiles(of: project, in: directory) { configuration.filesOwner = project }
+    // The server that usually uses the directory may keep more history than the default. This one must not remove it.
+    configuration.retention = Retention(historySeconds: Retention.historySecondsRange.upperBound)
     let started = try Server(configuration)
     let url = try started.start()
     let token = arguments.value("token") ?? started.accounts.serviceKeys.localAccessToken()

@@ -46,7 +46,7 @@ extension Command {
   /// The options of `hearth serve` that only make sense for a permanent server.
   private static let servingOnly: Set = [
     "host", "emulator", "allow-remote-emulator", "tls-cert", "tls-key", "config", "print-config",
-    "metrics-address", "stop-grace", "one-port",
+    "metrics-address", "stop-grace", "one-port", "databases", "projects",
   ]
 
   private static func exec(_ arguments: Arguments) throws -> Int32 {

@@ -7,12 +7,12 @@ enum HostingOptions {
   /// Returns the web apps that the options name.
   ///
   /// A folder that `firebase.json` in the working directory names as well gets the rules of that file, unless
-  /// `--config` replaces it.
+  /// `--config` replaces it, or the options are those of a project's own file.
   /// - Throws: ``CommandFailure`` if a value names no path.
   static func sites(_ arguments: Arguments) throws -> [HearthConfiguration.HostedSite] {
     let texts = arguments.values("hosting")
     guard !texts.isEmpty else { return [] }
-    let entries = arguments.has("config") ? [] : FirebaseFile.hostingEntries()
+    let entries = arguments.has("config") || !arguments.accepts("config") ? [] : FirebaseFile.hostingEntries()
     return try texts.map { text in
       var site = site(text)
       guard !site.path.isEmpty else {
@@ -26,6 +26,16 @@ enum HostingOptions {
       }
       return site
     }
+  }
+
+  /// Reads the files of the configuration again and returns the web apps that they, or the command line, name.
+  /// - Throws: ``HearthError/configuration(_:)`` if a file is not valid, or a value names no path.
+  static func reloadedSites(_ arguments: Arguments) throws(HearthError) -> [HearthConfiguration.HostedSite] {
+    do {
+      var arguments = arguments
+      arguments.readopt("hosting", from: try ConfigurationFile.settings(for: .serve, arguments))
+      return try sites(arguments)
+    } catch { throw .configuration(CommandFailure(error).message) }
   }
 
   /// Parses one value.

@@ -1,6 +1,7 @@
 import Accounts
 import DatabaseService
 import DocumentModel
+import FirebaseExport
 import DocumentStore
 import FixtureTree
 import Glibc
@@ -22,6 +23,10 @@ extension Command {
       .value("data", "DIR", "the data directory, created if missing (default: ./hearth-data)"),
       .flag("in-memory", "keep all data in memory (default: with --emulator and without --data)"),
       .value("project", "ID", "the project, by which apps name it (default: $HEARTH_PROJECT, $GOOGLE_CLOUD_PROJECT)"),
+      .repeated("databases", "NAME", "a database of the project to serve in production (default: (default))"),
+      .value(
+        "projects", "DIR", "in production, serve each folder of DIR as a project (default: projects beside hearth.json)"
+      ),
       .flag("emulator", "for development and tests: accept unsigned tokens; without rules, admit every client"),
       .flag(
         "allow-remote-emulator", "let an emulator listen beyond this machine; every client can be an administrator"),
@@ -34,6 +39,7 @@ extension Command {
         "enterprise-database", "NAME",
         "an enterprise edition database; NAME* is a prefix (default: enterprise* with --emulator)"),
       .value("map-size", "BYTES", "the maximum size of a database, as address space (default: 64G; in memory, 8G)"),
+      .value("history", "TIME", "keep past states of documents for this time, from 5m to 7d (default: 1h)"),
       .repeated("rules", "FILE", "security rules; DATABASE=FILE for the rules of one database (default: none)"),
       .value(
         "compat", "emulator",
@@ -93,7 +99,7 @@ extension Command {
       project of the data directory.
 
       SIGTERM and SIGINT stop the server: it finishes running requests first, for at most --stop-grace seconds. SIGHUP
-      makes it reload the rules, the certificate with its key, the trusted keys, and the rules of web apps. At a
+      makes it reload the rules, the certificate with its key, the trusted keys, and the list and rules of web apps. At a
       terminal, SIGHUP stops the server if there is nothing to reload. The server also reloads rules when their file
       changes. If rules do not compile at the start, the server exits with code 65. If they do not compile later, it
       keeps the previous rules.
@@ -101,6 +107,11 @@ extension Command {
       hearth.json in the working directory can set the same options under the same names. The command line overrides
       it. Options that neither sets are read from firebase.json: rules, indexes and hosting, and with --emulator the
       host and the ports.
+
+      A server in production serves several projects if there is a directory named projects beside hearth.json, or if
+      --projects names one. Each folder in it is a project; its name is the project ID. SIGHUP makes the server serve
+      new folders, and end those that were removed. --project then names the default project, if there is one. A
+      project that is not valid is reported, and the others are served.
 
       One port serves everything. Apps for Firebase's Emulator Suite often contain the ports of its services, so
       --emulator also listens on 9099 (accounts), 9199 (files) and 4400 (the hub), or on the ports that firebase.json
@@ -165,11 +176,13 @@ extension Command {
     return 0
   }
 
-  /// Sets the project of a production server, which serves only one, to the only project of its data directory if the
+  /// Sets the project of a production server that serves only one to the only project of its data directory, if the
   /// options name none.
   /// - Throws: ``CommandFailure`` with advice if no project is known.
   private static func chooseProject(_ configuration: inout HearthConfiguration) throws {
-    guard configuration.mode == .production, configuration.project == nil else { return }
+    guard configuration.mode == .production, configuration.project == nil, configuration.loadProjects == nil else {
+      return
+    }
     var found: [String] = []
     if case .directory(let path) = configuration.storage { found = DataDirectory.projects(in: path) }
     guard found.count != 1 else { return configuration.project = found[0] }
@@ -188,11 +201,13 @@ extension Command {
     var summary = ExportSummary()
     if let sources, case .directory(let path) = configuration.storage {
       if !sources.documents.isEmpty {
-        summary.documents = try DirectoryImport(
-          directory: path, mapBytes: configuration.mapBytes,
-          indexes: try configuration.indexes.first { $0.database == sources.documents.database.database }
-            .map { try IndexFile.read(file: $0.path) }
-        ).run(sources.documents, isQuiet: isQuiet(arguments))
+        summary.documents = try sources.named {
+          try DirectoryImport(
+            directory: path, mapBytes: configuration.mapBytes,
+            indexes: try configuration.indexes.first { $0.database == sources.documents.database.database }
+              .map { try IndexFile.read(file: $0.path) }
+          ).run(sources.documents, isQuiet: isQuiet(arguments))
+        }
       }
     }
     allowManyFiles()
@@ -205,8 +220,10 @@ extension Command {
       }
       var progress = Progress(isQuiet: isQuiet(arguments))
       defer { progress.clear() }
-      summary.documents = try database.load(sources.documents) {
-        progress.show($0, "documents imported", fraction: sources.documents.fraction(after: $0))
+      summary.documents = try sources.named {
+        try database.load(sources.documents) {
+          progress.show($0, "documents imported", fraction: sources.documents.fraction(after: $0))
+        }
       }
     }
     let url = try server.start()
@@ -244,8 +261,9 @@ extension Command {
     of server: Server, signals: sigset_t, _ configuration: HearthConfiguration, _ supervisor: Supervisor
   ) {
     let isReloadable =
-      configuration.tls != nil || !configuration.rules.isEmpty || configuration.storageRules != nil
-      || !configuration.trustedIssuers.isEmpty || !configuration.onlineIssuers.isEmpty || !configuration.hosting.isEmpty
+      configuration.tls != nil || configuration.loadProjects != nil || !configuration.rules.isEmpty
+      || configuration.storageRules != nil || !configuration.trustedIssuers.isEmpty
+      || !configuration.onlineIssuers.isEmpty || !configuration.hosting.isEmpty
     let endsOnHangUp = !isReloadable && !supervisor.isPresent && hasTerminal
     while true {
       let isAlive = { server.isResponsive(withinMilliseconds: 2000) }
@@ -299,6 +317,12 @@ extension Command {
     configuration.port = try arguments.integer("port", in: 0...65535) ?? configuration.port
     configuration.tls = try tlsFiles(arguments)
     configuration.project = DatabaseChoice.project(arguments)
+    if arguments.has("databases") { configuration.databases = try databases(arguments) }
+    if !isEmulator, let directory = projectsDirectory(arguments) {
+      configuration.loadProjects = { () throws(HearthError) in
+        try ProjectFolder.all(in: directory).map { $0.source() }
+      }
+    }
     if arguments.has("enterprise-database") {
       configuration.enterpriseDatabases = arguments.values("enterprise-database")
     }
@@ -306,6 +330,12 @@ extension Command {
     // Address space is finite: a test suite may use thousands of databases in memory.
     if storage == .inMemory { configuration.mapBytes = 8 << 30 }
     configuration.mapBytes = try arguments.bytes("map-size", in: 1 << 20...1 << 46) ?? configuration.mapBytes
+    if let seconds = try arguments.seconds("history") {
+      guard Retention.historySecondsRange.contains(seconds) else {
+        throw arguments.refusal(of: "history", arguments.value("history") ?? "", "must be a time from 5m to 7d")
+      }
+      configuration.retention = Retention(historySeconds: seconds)
+    }
     configuration.requiresIndexes = arguments.has("require-indexes")
     configuration.indexes = arguments.values("indexes").map(databaseFile)
     configuration.rules = arguments.values("rules").map { text in
@@ -325,6 +355,10 @@ extension Command {
     try SignInOptions.apply(arguments, to: &configuration)
     configuration.storageRules = arguments.value("storage-rules")
     configuration.hosting = try HostingOptions.sites(arguments)
+    // The options of a project's own file are read again with its folder.
+    if arguments.accepts("config") {
+      configuration.loadHosting = { () throws(HearthError) in try HostingOptions.reloadedSites(arguments) }
+    }
     configuration.webSDK = arguments.value("web-sdk")
     configuration.log = try log(arguments)
     configuration.requestLogInterval = try arguments.integer("log-requests", in: 1...1_000_000_000)
@@ -337,12 +371,36 @@ extension Command {
     return configuration
   }
 
+  /// Returns the IDs of the databases to serve.
+  /// - Throws: ``CommandFailure`` if one is not valid.
+  private static func databases(_ arguments: Arguments) throws -> [String] {
+    let names = arguments.values("databases")
+    for name in names where DatabaseID(project: "p", database: name) == nil {
+      throw arguments.refusal(of: "databases", name, "is not a valid database ID")
+    }
+    return names
+  }
+
+  /// Returns the directory of project folders, or `nil` if the server has only one project: the option, or `projects`
+  /// beside the configuration file if both exist.
+  private static func projectsDirectory(_ arguments: Arguments) -> String? {
+    if let directory = arguments.value("projects") { return directory }
+    // The options of a project's own file do not name projects.
+    guard arguments.accepts("projects") else { return nil }
+    let file = arguments.value("config") ?? ConfigurationFile.name
+    let directory = file.contains("/") ? LocalPath.folder(of: file) + "/projects" : "projects"
+    var status = stat()
+    guard access(file, F_OK) == 0, stat(directory, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return nil }
+    return directory
+  }
+
   /// Returns the values of options that the configuration determines, defaults included.
   private static func computed(_ configuration: HearthConfiguration) -> [String: [String]] {
     var values = [
       "host": [configuration.host], "port": [String(configuration.port)],
       "map-size": [String(configuration.mapBytes)], "mail-from": [configuration.accounts.mailSender],
       "stop-grace": [String(configuration.stopGraceSeconds)],
+      "history": ["\(configuration.retention.historySeconds)s"],
     ]
     switch configuration.storage {
     case .inMemory: values["in-memory"] = [""]
@@ -453,6 +511,9 @@ extension Command {
   private static func imports(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> ImportSources? {
     let files = arguments.values("import")
     guard !files.isEmpty else { return nil }
+    if configuration.loadProjects != nil {
+      throw arguments.refusal(of: ["import"], "needs a server with one project; use `hearth import` while it runs")
+    }
     return try ImportSources(
       files, database: try DatabaseChoice.database(arguments, project: configuration.project), parts: .all)
   }

@@ -12,7 +12,8 @@ struct StartReport {
   /// `firebase.json` contains in vain.
   init(_ configuration: HearthConfiguration, url: String, now: Int64, remarks: [String] = []) {
     (self.configuration, self.url, self.remarks) = (configuration, url, remarks)
-    var findings = RulesChecks(configuration: configuration, now: now).urgent()
+    let isNamed = configuration.loadProjects == nil || configuration.project != nil
+    var findings = isNamed ? RulesChecks(configuration: configuration, now: now).urgent() : []
     let serving = ServingChecks(configuration: configuration, holder: nil, now: now)
     findings += serving.exposure() + serving.certificates()
     if case .directory(let path) = configuration.storage {
@@ -33,13 +34,17 @@ struct StartReport {
           : "production: accepts signed tokens only",
         false
       ),
-      ("data", data, configuration.storage == .inMemory), ("rules", rules, configuration.rules.isEmpty),
+      ("data", data, configuration.storage == .inMemory),
+      ("rules", rules, configuration.rules.isEmpty && configuration.loadProjects == nil),
       ("address", addresses, false),
     ]
   }
 
   private var data: String {
-    let project = "project \(configuration.project ?? "of each request")"
+    let folders = configuration.loadProjects.map { (try? $0())?.count ?? 0 }
+    let project =
+      folders.map { "\($0) project\($0 == 1 ? "" : "s") in folders" }
+      ?? "project \(configuration.project ?? "of each request")"
     return switch configuration.storage {
     case .inMemory: "in memory, lost when the server stops; \(project)"
     case .directory(let path): "\(path), \(project); administer it with --data \(path)"
@@ -48,6 +53,7 @@ struct StartReport {
 
   private var rules: String {
     let isEmulator = configuration.mode == .emulator
+    if configuration.loadProjects != nil { return "those of each project" }
     let documents =
       switch (configuration.rules.isEmpty, isEmulator) {
       case (true, true): "none: every client may read and write all documents"

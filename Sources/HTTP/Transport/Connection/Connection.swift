@@ -19,6 +19,8 @@ protocol ConnectionSession: AnyObject {
   func deadlinePassed()
   /// The server is about to stop. Close the connection if it is idle, otherwise after the running requests.
   func drain()
+  /// Ends the running requests whose chosen handler matches.
+  func cancelRequests(where isCanceled: (any RequestHandler) -> Bool)
   /// The connection is closed.
   func closed()
 }

@@ -31,6 +31,7 @@ final class PrefaceSession: ConnectionSession {
 
   func outputDrained() {}
   func closed() {}
+  func cancelRequests(where isCanceled: (any RequestHandler) -> Bool) {}
   func inputRefused() { connection.close() }
   func deadlinePassed() { connection.close() }
 

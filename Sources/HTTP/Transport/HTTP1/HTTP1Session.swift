@@ -32,6 +32,8 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
   // The request's body, if a `BodySink` receives it piece by piece.
   /// The route that the handler found when it saw the head of the current request.
   private var headMatch = RouteMatch()
+  /// The handler that `openBody` chose for the request.
+  private var headChosen: (any RequestHandler)?
   private var bodySink: (any BodySink)?
   private var isBodyPaused = false
   private var passedBytes = 0
@@ -105,6 +107,11 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     } else if parser.phase == .idle && connection.input.isEmpty {
       connection.close()
     }
+  }
+
+  func cancelRequests(where isCanceled: (any RequestHandler) -> Bool) {
+    guard let chosen = exchange.chosen ?? headChosen, isCanceled(chosen) else { return }
+    connection.close()
   }
 
   func closed() {
@@ -199,6 +206,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     } else {
       isInFlight = false
       headMatch = exchange.match
+      headChosen = exchange.chosen
       if parser.isBodyTooLarge { refuse(.bodyTooLarge) }
     }
   }
@@ -288,6 +296,8 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     exchange.begin(self, method)
     exchange.match = headMatch
     headMatch = RouteMatch()
+    exchange.chosen = headChosen
+    headChosen = nil
     exchange.keepTarget(request.target)
     if server.isLogTurn() { exchange.logRequest(request.target, from: connection.socket) }
     isInFlight = true

@@ -83,6 +83,13 @@ final class HTTP2Session: ConnectionSession {
     advance()
   }
 
+  func cancelRequests(where isCanceled: (any RequestHandler) -> Bool) {
+    let canceled = multiplexer.streams.filter { $0.exchange.chosen.map(isCanceled) ?? false }
+    guard !canceled.isEmpty else { return }
+    for stream in canceled { multiplexer.reset(stream, NGHTTP2_CANCEL) }
+    advance()
+  }
+
   func closed() {
     multiplexer.close()
   }

@@ -131,6 +131,11 @@ final class LoopServer: @unchecked Sendable {
     }
   }
 
+  /// Ends the running requests whose chosen handler matches.
+  func cancelRequests(where isCanceled: (any RequestHandler) -> Bool) {
+    for connection in connections where connection.isOpen { connection.session.cancelRequests(where: isCanceled) }
+  }
+
   private func cutAll() {
     for connection in connections { connection.close() }
   }

@@ -67,6 +67,9 @@ package final class Exchange: @unchecked Sendable {
   package var kind = 0
   /// The route of the request. The handler sets it when it first sees the request, in `openBody` or in `handle`.
   package var match = RouteMatch()
+  /// The handler of the request, if the server's own handler only chooses one. The exchange retains it until the
+  /// response is complete.
+  package var chosen: (any RequestHandler)?
   /// The status to count if the response's own says nothing about success, as in gRPC.
   package var countedStatus: Int?
   private var method = HTTPMethod.other
@@ -270,6 +273,7 @@ package final class Exchange: @unchecked Sendable {
     self.method = method
     kind = 0
     match = RouteMatch()
+    chosen = nil
     countedStatus = nil
     isFailureLogged = false
     begunMicroseconds = EventLoop.microseconds()
@@ -317,6 +321,7 @@ package final class Exchange: @unchecked Sendable {
   func complete() {
     state = .answered
     sink = nil
+    chosen = nil
     forgetActions()
   }
 
@@ -327,6 +332,7 @@ package final class Exchange: @unchecked Sendable {
     if state == .awaitingResponse { count(0) }
     state = .closed
     sink = nil
+    chosen = nil
     forgetActions()
     for action in actions { action() }
   }

@@ -128,6 +128,12 @@ package final class HTTPServer: Sendable {
     }
   }
 
+  /// Ends the running requests whose ``Exchange/chosen`` handler matches: closes their HTTP/1.1 connections, and resets
+  /// their HTTP/2 streams. Returns at once; each loop does its part. Cost: linear in the number of connections.
+  package func cancelRequests(where isCanceled: @escaping @Sendable (any RequestHandler) -> Bool) {
+    for part in parts { part.loop.execute { part.cancelRequests(where: isCanceled) } }
+  }
+
   /// Whether every loop takes its next turn within this time. `true` if no loop runs. Never call it on a loop.
   package func loopsRespond(withinMilliseconds milliseconds: Int) -> Bool {
     let done = Semaphore()

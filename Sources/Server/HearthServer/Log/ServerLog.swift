@@ -10,6 +10,8 @@ extension HearthConfiguration {
 
   /// Reports an event to the log and the callbacks.
   func log(_ event: LogEvent) {
+    var event = event
+    if isOneOfSeveral, let project { event.fields.append(("project", .text(project))) }
     log?.write(event)
     if event.level >= .warn { warn?(event.message) } else { report?(event.message) }
   }

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// Computes and verifies password hashes of one cost. Calls block; run them on `BoundedWorkers`.
 package struct Passwords: Sendable {
   /// The cost of a new hash.
@@ -5,11 +7,20 @@ package struct Passwords: Sendable {
   /// The hash of a random password. It is verified if no user exists, so the response takes as long.
   private let decoy: PasswordHash
 
-  /// Creates the hasher. Cost: one hash.
+  /// The decoys of all hashers in the process. No client sees one, so projects share them.
+  private static let decoys = Mutex<[(work: PasswordWork, hash: PasswordHash)]>([])
+
+  /// Creates the hasher. Cost: one hash for the first hasher of a cost in the process.
   /// - Throws: ``AccountError`` `INTERNAL_ERROR` if there is not enough memory.
   package init(_ work: PasswordWork) throws(AccountError) {
     self.work = work
-    decoy = try Argon2.hash(RandomBytes.alphanumeric(32), work)
+    if let known = Self.decoys.withLock({ decoys in decoys.first { $0.work == work }?.hash }) {
+      decoy = known
+      return
+    }
+    let new = try Argon2.hash(RandomBytes.alphanumeric(32), work)
+    decoy = new
+    Self.decoys.withLock { $0.append((work, new)) }
   }
 
   /// Returns the hash of a new password.

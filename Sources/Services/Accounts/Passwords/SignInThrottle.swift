@@ -24,6 +24,8 @@ package final class SignInThrottle: Sendable {
     case mail
     /// Mails requested from one place.
     case mailsFromPlace
+    /// Returns from other providers to one place, except those that signed a user in.
+    case providerReturn
 
     /// The number of attempts that a full allowance permits.
     var burst: Double {
@@ -35,13 +37,14 @@ package final class SignInThrottle: Sendable {
       case .signUp, .mailsFromPlace: 100
       case .mail: 10
       case .logLine: 1
+      case .providerReturn: Double(failedReturnsMax)
       }
     }
 
     /// The time in which an exhausted allowance is fully restored, in seconds.
     var restoreSeconds: Double {
       switch self {
-      case .accountFromPlace, .strangers, .place: Double(guessesRestoreSeconds)
+      case .accountFromPlace, .strangers, .place, .providerReturn: Double(guessesRestoreSeconds)
       case .stranger: Double(underAttackRestoreSeconds)
       case .signUp, .mail, .mailsFromPlace: 3600
       case .logLine: 60
@@ -62,7 +65,10 @@ package final class SignInThrottle: Sendable {
   /// Wrong passwords for one account from all unknown places together. Beyond it only known places can sign in with the
   /// password.
   package static let strangerGuessesMax = 300
-  /// The time after which the exhausted allowances for wrong passwords are full again, in seconds.
+  /// Returns from the pages of other providers to one place that do not sign a user in, because the code is wrong or the
+  /// provider fails. A further return gets an error page, and the server does not ask the provider.
+  package static let failedReturnsMax = 30
+  /// The time after which the exhausted allowances for wrong passwords and failed returns are full again, in seconds.
   package static let guessesRestoreSeconds = 900
   /// The time after which the allowance of an unknown place is full again while the account is under attack, in
   /// seconds.
@@ -117,6 +123,24 @@ package final class SignInThrottle: Sendable {
       let before = allowances[subject].map { Self.consumedNow($0, kind, now) } ?? 0
       if allowances.count >= Self.subjectsMax, allowances[subject] == nil { Self.forget(&allowances, now) }
       allowances[subject] = Allowance(consumed: min(kind.burst, before + 1), at: now)
+    }
+  }
+
+  /// Counts an attempt, or returns false if the subject has none left.
+  package func take(_ kind: Kind, _ name: String) -> Bool {
+    guard allows(kind, name) else { return false }
+    count(kind, name)
+    return true
+  }
+
+  /// Gives an attempt back to a subject, because it was not a wrong one.
+  package func giveBack(_ kind: Kind, _ name: String) {
+    let now = now()
+    let subject = Subject(kind: kind, name: Array(name.utf8))
+    allowances.withLock { allowances in
+      guard let allowance = allowances[subject] else { return }
+      let consumed = Self.consumedNow(allowance, kind, now) - 1
+      allowances[subject] = consumed > 0 ? Allowance(consumed: consumed, at: now) : nil
     }
   }
 

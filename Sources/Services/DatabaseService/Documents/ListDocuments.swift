@@ -143,7 +143,8 @@ package final class ListDocumentsCursor {
   /// Calls `found` for each document. After the last slice it returns the token of the next page, or an empty token
   /// at the end. `responseBytes` returns the length of the response so far.
   /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read, `PERMISSION_DENIED` if the newest state
-  ///   no longer allows the response, ``StorageError`` if a read fails, ``ScratchError`` if there is no scratch space, and any error of `found`.
+  ///   no longer allows the response, ``StorageError`` if a read fails, ``ScratchError`` if there is no scratch space,
+  ///   and any error of `found`.
   package func slice(
     responseBytes: () -> Int = { 0 }, _ found: (FoundDocument) throws -> Void
   ) throws -> [UInt8]? {

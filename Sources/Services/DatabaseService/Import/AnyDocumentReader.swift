@@ -44,6 +44,10 @@ struct AnyDocumentReader: ~Copyable {
 
   /// The name of the current file in errors.
   var file: String { export?.file ?? name }
+  /// A number that differs for each file of an export.
+  var fileNumber: Int { export?.fileCount ?? 0 }
+  /// Whether ``FixtureDocument/line`` is the number of a record.
+  var countsRecords: Bool { export != nil }
 
   /// Returns whether documents that were read since the last batch may have been read before. `isAscending` says
   /// whether each of them comes after all earlier ones.

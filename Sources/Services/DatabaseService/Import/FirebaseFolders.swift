@@ -34,7 +34,7 @@ extension FirestoreService {
   package func importFolder(_ id: DatabaseID, from path: String, as administrator: Administrator) throws {
     let database = try database(id, as: administrator)
     try Self.reported {
-      guard let documents = try ExportFolder.find(path)?.documents else {
+      guard let documents = try ExportFolder.find(path, parts: .documents)?.documents else {
         throw Status(.invalidArgument, "Failed to parse overall export metadata file")
       }
       let files = ImportFiles([.export(documents)], database: id)

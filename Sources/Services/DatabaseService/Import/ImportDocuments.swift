@@ -47,7 +47,7 @@ extension DocumentDatabase {
           var items: [BulkLoader.Item] = []
           items.reserveCapacity(batch.documents.count)
           for document in batch.documents {
-            items.append(try ImportFiles.item(document, file: batch.file, indexes: indexes))
+            items.append(try ImportFiles.item(document, of: batch, indexes: indexes))
           }
           try queue.put(ImportQueue.Batch(items: items, mayReplace: batch.mayRepeat, references: batch.references))
         }

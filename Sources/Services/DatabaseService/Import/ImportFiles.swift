@@ -93,6 +93,8 @@ package struct ImportFiles: Sendable {
   package struct Batch: Sendable {
     /// The name of the file in errors.
     package var file: String
+    /// Whether the documents have numbers of records instead of lines.
+    var countsRecords: Bool
     /// The documents in the order of the file.
     package var documents: [FixtureDocument]
     /// Whether an earlier file, or an earlier line of this file, may contain a document of the batch.
@@ -141,9 +143,11 @@ package struct ImportFiles: Sendable {
       var documents: [FixtureDocument] = []
       var bytes = 0
       var isAscending = true
+      var (file, fileNumber) = (reader.file, reader.fileNumber)
       func pass() throws {
         var batch = Batch(
-          file: reader.file, documents: documents, mayRepeat: index > 0 || reader.mayRepeat(isAscending))
+          file: file, countsRecords: reader.countsRecords, documents: documents,
+          mayRepeat: index > 0 || reader.mayRepeat(isAscending))
         batch.references = reader.takeReferences()
         try body(batch)
         documents.removeAll()
@@ -151,6 +155,10 @@ package struct ImportFiles: Sendable {
         (bytes, isAscending) = (0, true)
       }
       while let document = try reader.next() {
+        if reader.fileNumber != fileNumber {
+          if !documents.isEmpty { try pass() }
+          (file, fileNumber) = (reader.file, reader.fileNumber)
+        }
         bytes += document.fields.bytes.count + document.key.path.bytes.count + 64
         if !order.accepts(document.key) { isAscending = false }
         documents.append(document)
@@ -168,23 +176,24 @@ package struct ImportFiles: Sendable {
   package func check(progress: (Int) -> Void = { _ in }) throws -> Int {
     var count = 0
     try forEachBatch(documentsMax: 1000) { batch in
-      for document in batch.documents { _ = try Self.item(document, file: batch.file) }
+      for document in batch.documents { _ = try Self.item(document, of: batch) }
       count += batch.documents.count
       progress(count)
     }
     return count
   }
 
-  /// Returns a document with its index entries.
+  /// Returns a document of a batch with its index entries.
   /// - Throws: ``FixtureTreeError`` if it cannot be stored.
   static func item(
-    _ document: FixtureDocument, file: String, indexes: IndexCatalog = .none
+    _ document: FixtureDocument, of batch: Batch, indexes: IndexCatalog = .none
   ) throws(FixtureTreeError) -> BulkLoader.Item {
     do throws(CommitError) {
       return try BulkLoader.Item(key: document.key, fields: document.fields, indexes: indexes)
     } catch {
       throw FixtureTreeError(
-        file: file, line: document.line, column: 1, path: document.key.path.text,
+        file: batch.countsRecords ? "\(batch.file): record \(document.line)" : batch.file,
+        line: batch.countsRecords ? 0 : document.line, column: 1, path: document.key.path.text,
         message: Status(error, database: nil).message)
     }
   }

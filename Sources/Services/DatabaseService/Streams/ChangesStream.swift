@@ -92,6 +92,7 @@ package final class ChangesStream {
   ///   history no longer reaches back to its position; any error of `emit`.
   package func pull(_ emit: (ChangesEvent) throws -> Bool) throws -> ListenStream.Progress {
     guard !isOver else { return .waiting }
+    try openStreams.requireContinuing()
     try caller.checkToken(database.clock)
     // Empty the mailbox before reading the log, so that no commit is missed: events only mean that there may be
     // changes.

@@ -233,9 +233,10 @@ package final class ListenStream {
 
   /// Checks the caller as a whole: that its token is valid, and that the rules have not changed. If they have, all
   /// targets are authorized again.
-  /// - Throws: `UNAUTHENTICATED` if the token has expired or was revoked; the errors of
-  ///   ``FirestoreService/accessOfListener(to:as:)`` if the rules have changed.
+  /// - Throws: `UNAUTHENTICATED` if the token has expired or was revoked; `UNAVAILABLE` if the service ends its streams;
+  ///   the errors of ``FirestoreService/accessOfListener(to:as:)`` if the rules have changed.
   private func checkCaller() throws {
+    try service.openStreams.requireContinuing()
     try caller.checkToken(database.clock)
     guard case .user = caller else { return }
     switch (service.rules.active(for: database.id), access) {

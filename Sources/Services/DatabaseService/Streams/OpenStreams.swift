@@ -15,6 +15,7 @@ final class OpenStreams: Sendable {
   }
 
   private let state = Mutex(State())
+  private let isEnding = Atomic(false)
 
   /// Adds a stream. `check` is called, on any thread, when its caller must be checked. Call ``remove(_:)`` when the
   /// stream ends. Cost: a short lock.
@@ -45,5 +46,18 @@ final class OpenStreams: Sendable {
       return uids.flatMap { state.checks[$0].map { Array($0.values) } ?? [] }
     }
     for check in checks { check() }
+  }
+
+  /// Makes all streams end, and those that are added later.
+  func end() {
+    isEnding.store(true, ordering: .releasing)
+    check(nil)
+  }
+
+  /// Checks that streams may continue.
+  /// - Throws: `UNAVAILABLE` after ``end()``.
+  func requireContinuing() throws(Status) {
+    guard isEnding.load(ordering: .acquiring) else { return }
+    throw Status(.unavailable, "The project is being reloaded, or is no longer served.")
   }
 }

@@ -137,7 +137,10 @@ package final class WriteStream {
       throw stopReason
     }
     guard case .token? = waiting.first else {
-      do throws(Status) { try caller.checkToken(clock) } catch {
+      do throws(Status) {
+        try service.openStreams.requireContinuing()
+        try caller.checkToken(clock)
+      } catch {
         end()
         throw error
       }

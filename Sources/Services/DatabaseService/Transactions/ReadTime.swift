@@ -1,4 +1,5 @@
-import DocumentModel
+package import DocumentModel
+import DocumentStore
 
 /// The moment that a read shows.
 struct ReadTime {
@@ -10,4 +11,14 @@ struct ReadTime {
   var transaction: TransactionID?
   /// Whether the read is part of a transaction of either kind.
   var isInTransaction = false
+}
+
+extension FirestoreService {
+  /// Returns the oldest time at which a database can be read. For administrators.
+  /// - Throws: `NOT_FOUND` if the database is not served; `PERMISSION_DENIED` if the caller is not an administrator and
+  ///   rules apply; ``StorageError`` if the read fails.
+  package func oldestReadTime(in id: DatabaseID, as caller: Caller) throws -> Timestamp {
+    let database = try access(to: id, as: caller, creates: false).administrator().database
+    return Timestamp(uncheckedMicroseconds: try database.oldestVersion())
+  }
 }

@@ -16,6 +16,17 @@ package struct FilesBackup: Sendable {
 
   private static let problemsMax = 1000
 
+  /// Returns the sum of this outcome and that of another copy.
+  package func adding(_ other: FilesBackup) -> FilesBackup {
+    var sum = self
+    sum.objects += other.objects
+    sum.contents += other.contents
+    sum.bytes += other.bytes
+    sum.problems = Array((problems + other.problems).prefix(Self.problemsMax))
+    sum.problemCount += other.problemCount
+    return sum
+  }
+
   /// Copies the content that a copy of the metadata refers to, and removes the uploads from that copy, because
   /// their content is not copied.
   ///

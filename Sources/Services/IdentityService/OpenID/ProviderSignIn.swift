@@ -19,8 +19,8 @@ package final class ProviderSignIn: Sendable {
   private let now: @Sendable () -> Int64
   private let seal = TicketSeal()
   let pending: PendingIdentities
-  /// The IDs of the tickets that a provider has returned, oldest first.
-  private let returned = Mutex<[(id: String, expirySeconds: Int64)]>([])
+  /// The tickets that a provider has returned.
+  private let returned = Mutex(UsedTickets(countMax: ProviderLimits.returnsMax))
 
   /// Creates the flow. `now` returns the current time, in seconds. Without `fetch`, no provider can be used.
   init(_ providers: [SignInProvider], fetch: ProviderFetch?, now: @escaping @Sendable () -> Int64) {
@@ -127,13 +127,7 @@ package final class ProviderSignIn: Sendable {
 
   private func use(_ ticket: SignInTicket) throws(SignInFailure) {
     let now = now()
-    let isFirst = returned.withLock { returned in
-      returned.removeAll { $0.expirySeconds <= now }
-      guard !returned.contains(where: { $0.id == ticket.id }) else { return false }
-      if returned.count >= ProviderLimits.returnsMax { returned.removeFirst() }
-      returned.append((ticket.id, ticket.expirySeconds))
-      return true
-    }
+    let isFirst = returned.withLock { $0.use(ticket.id, until: ticket.expirySeconds, nowSeconds: now) }
     guard isFirst else {
       throw SignInFailure(
         .invalidCredential, "This sign-in is already complete. Go back to the app.",

@@ -11,9 +11,13 @@ package struct Retention: Sendable {
   /// The most changes that the log keeps.
   package var changeLogEntriesMax: Int
 
+  /// The possible values of ``historySeconds``.
+  package static let historySecondsRange = 300...604_800
+
   /// Creates settings. A number outside its range is set to the nearest limit.
   package init(historySeconds: Int = 3600, changeLogSeconds: Int = 7 * 86_400, changeLogEntriesMax: Int = 5_000_000) {
-    self.historySeconds = min(max(historySeconds, 300), 7 * 86_400)
+    let range = Self.historySecondsRange
+    self.historySeconds = min(max(historySeconds, range.lowerBound), range.upperBound)
     self.changeLogSeconds = max(changeLogSeconds, self.historySeconds)
     self.changeLogEntriesMax = max(changeLogEntriesMax, 1000)
   }

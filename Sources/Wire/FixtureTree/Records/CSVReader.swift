@@ -13,8 +13,9 @@ import WireFormat
 /// - The column `__path__` has the paths of documents. Otherwise ``ReadOptions/collection`` names the collection, and
 ///   ``RecordID`` has the rules for the column with the IDs.
 /// - Each row must have as many cells as the header.
-/// - A comma separates cells, or a tab in files that end with `.tsv`. If the header has no comma, but semicolons or tabs,
-///   these separate cells.
+/// - A comma separates cells, or a tab in files that end with `.tsv`. If the header has no comma, but semicolons, tabs
+///   or vertical bars, these separate cells. If the header has several of these characters, the delimiter is the one
+///   that occurs in the first row as often as in the header.
 ///
 /// Memory: the read buffer, one row, one document, and hashes of the IDs (``KeyTable``).
 package struct CSVReader: ~Copyable {
@@ -43,51 +44,71 @@ package struct CSVReader: ~Copyable {
     _ source: ByteSource, database: DatabaseID, options: ReadOptions, types: [CSVType]? = nil,
     bufferBytes: Int = JSONTokenizer.bufferBytesDefault
   ) throws(FixtureTreeError) {
-    let (delimiter, isFound) = try Self.delimiter(of: source, options)
+    let (delimiter, isFound, hasComma) = try Self.delimiter(of: source, options)
     name = source.name
     self.types = types
     rows = CSVTokenizer(source, delimiter: delimiter, bufferBytes: bufferBytes)
     builder = DocumentBuilder(
       ByteSource([], name: source.name), database: database, .oneValue, bufferBytes: 1, options: options)
-    if isFound { builder.tally.foundDelimiter = delimiter }
+    if isFound { (builder.tally.foundDelimiter, builder.tally.headerHasComma) = (delimiter, hasComma) }
   }
+
+  /// The characters that a header can show to be the delimiter. A comma is the usual one.
+  private static let delimiters: [(byte: UInt8, name: String)] = [
+    (UInt8(ascii: ","), "commas"), (UInt8(ascii: ";"), "semicolons"), (UInt8(ascii: "\t"), "tabs"),
+    (UInt8(ascii: "|"), "vertical bars"),
+  ]
 
   /// The current size of all buffers, in bytes.
   package var bufferedBytes: Int { builder.bufferedBytes + rows.bufferedBytes }
   /// The facts about the part of the file that was read.
   package var tally: ReadTally { builder.tally }
 
-  /// Returns the delimiter, and whether the header showed it.
+  /// Returns the delimiter, whether the header showed it, and whether the header has commas nevertheless.
   private static func delimiter(
     of source: ByteSource, _ options: ReadOptions
-  ) throws(FixtureTreeError) -> (UInt8, isFound: Bool) {
-    if let delimiter = options.delimiter { return (delimiter, false) }
-    let (comma, semicolon, tab) = (UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "\t"))
-    if FixtureReader.isName(source.name, endingWith: ".tsv") { return (tab, false) }
-    let found = delimiters(inHeader: try source.peek(FixtureReader.peekedBytesMax))
-    if found.contains(comma) || found.isEmpty { return (comma, false) }
-    guard found.count == 1 else {
-      throw FixtureTreeError(
-        file: source.name, line: 1, column: 1,
-        message: "the header has no comma, but semicolons and tabs; name the character between cells with --delimiter")
+  ) throws(FixtureTreeError) -> (UInt8, isFound: Bool, hasComma: Bool) {
+    if let delimiter = options.delimiter { return (delimiter, false, false) }
+    let comma = delimiters[0].byte
+    if FixtureReader.isName(source.name, endingWith: ".tsv") { return (UInt8(ascii: "\t"), false, false) }
+    let lines = counts(inFirstLines: try source.peek(FixtureReader.peekedBytesMax))
+    let found = delimiters.indices.filter { lines.header[$0] > 0 }
+    guard found.count > 1 else {
+      return found.first.map { (delimiters[$0].byte, $0 > 0, false) } ?? (comma, false, false)
     }
-    return (found.contains(tab) ? tab : semicolon, true)
+    // Every row has as many delimiters as the header.
+    let fitting = found.filter { lines.header[$0] == lines.row?[$0] }
+    if fitting.count == 1 { return (delimiters[fitting[0]].byte, fitting[0] > 0, found[0] == 0) }
+    if found[0] == 0, fitting.isEmpty { return (comma, false, false) }
+    let names = found.map { delimiters[$0].name }
+    throw FixtureTreeError(
+      file: source.name, line: 1, column: 1,
+      message: (found[0] == 0 ? "the header has " : "the header has no comma, but ")
+        + "\(names.dropLast().joined(separator: ", ")) and \(names[names.count - 1]); name the character between cells "
+        + "with --delimiter")
   }
 
-  /// Returns the commas, semicolons and tabs outside of quotes in the first line that is not empty.
-  private static func delimiters(inHeader head: [UInt8]) -> Set<UInt8> {
-    var found = Set<UInt8>()
+  /// Returns how often each of ``delimiters`` is outside of quotes in the first line that is not empty, and in the next
+  /// one. The latter is `nil` if the text ends before.
+  private static func counts(inFirstLines head: [UInt8]) -> (header: [Int], row: [Int]?) {
+    var lines: [[Int]] = []
+    var line = delimiters.map { _ in 0 }
+    var isEmpty = true
     var isQuoted = false
-    for byte in head.drop(while: { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }) {
-      switch byte {
-      case UInt8(ascii: "\""): isQuoted.toggle()
-      case UInt8(ascii: "\n") where !isQuoted, UInt8(ascii: "\r") where !isQuoted: return found
-      case UInt8(ascii: ",") where !isQuoted, UInt8(ascii: ";") where !isQuoted, UInt8(ascii: "\t") where !isQuoted:
-        found.insert(byte)
-      default: break
+    for byte in head {
+      let isBreak = !isQuoted && (byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r"))
+      if isBreak {
+        if !isEmpty { lines.append(line) }
+        if lines.count == 2 { break }
+        (line, isEmpty) = (delimiters.map { _ in 0 }, true)
+        continue
       }
+      isEmpty = false
+      if byte == UInt8(ascii: "\"") { isQuoted.toggle() }
+      if !isQuoted, let index = delimiters.firstIndex(where: { $0.byte == byte }) { line[index] += 1 }
     }
-    return found
+    if !isEmpty, lines.count < 2 { lines.append(line) }
+    return (lines.first ?? line, lines.count == 2 ? lines[1] : nil)
   }
 
   /// Returns the next document, or `nil` at the end.

@@ -1,20 +1,6 @@
-/// The parts of a Firebase project that an import or an export covers.
-struct ExportParts: OptionSet {
-  let rawValue: Int
+import FirebaseExport
 
-  static let documents = ExportParts(rawValue: 1)
-  static let accounts = ExportParts(rawValue: 2)
-  static let files = ExportParts(rawValue: 4)
-  static let all: ExportParts = [.documents, .accounts, .files]
-
-  /// The parts by the names that firebase-tools has for them.
-  private static let names: [(name: String, part: ExportParts)] = [
-    ("firestore", .documents), ("auth", .accounts), ("storage", .files),
-  ]
-
-  /// The names, separated by commas, as `--only` takes them.
-  var text: String { Self.names.filter { contains($0.part) }.map(\.name).joined(separator: ",") }
-
+extension ExportParts {
   static let option = Command.Option.value(
     "only", "PARTS", "with a Firebase export: firestore, auth, storage, separated by commas (default: all)")
 

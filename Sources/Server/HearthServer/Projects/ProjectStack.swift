@@ -1,0 +1,235 @@
+import Accounts
+import Basics
+import DatabaseService
+import DocumentModel
+import DocumentStore
+import Files
+import FileService
+import Gateway
+import GatewayCore
+import Glibc
+import IdentityService
+import KeyValue
+import LMDBEngine
+import OperationsAPI
+import RulesEngine
+import Transport
+
+/// Everything that serves one project: its databases, rules, indexes, accounts, keys and files, and the APIs that
+/// use them. A server has one stack for each project.
+///
+/// A stack serves no other project: its registry opens only the databases of its project, and its accounts accept
+/// only tokens of its project. The choice of a stack for a request is therefore not a security decision.
+final class ProjectStack: Sendable {
+  let configuration: HearthConfiguration
+  let service: FirestoreService
+  let accounts: AccountStore
+  /// The open databases. The registry authorizes no caller.
+  let registry: DatabaseRegistry
+  let rulesRegistry = RulesRegistry()
+  let files: LazyFileStore
+  let gateway: HTTPGateway
+  private let directory: DataDirectory?
+  private let indexes: IndexFiles
+  private let rules: RulesFiles
+  private let issuers: IssuerFiles
+  private let onlineIssuers: OnlineIssuers
+  private let hosting: HostingSetup
+
+  /// Reads the files of a project and prepares its APIs. Databases and files are opened when they are first used, the
+  /// accounts at once.
+  /// - Throws: ``HearthError`` if the configuration, a file or the data directory cannot be used.
+  init(
+    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ operations: OperationsService,
+    _ addresses: ServerAddresses
+  ) throws(HearthError) {
+    self.configuration = configuration
+    self.directory = directory
+    indexes = try IndexFiles(configuration.indexes)
+    let fileRules = FileRules()
+    rules = try RulesFiles(configuration, rulesRegistry, fileRules)
+    registry = Self.makeRegistry(configuration, directory, indexes)
+    service = FirestoreService(
+      databases: registry, mode: configuration.serverMode, rules: rulesRegistry,
+      proofMode: configuration.isEmulatorCompatible ? .emulator : .sound,
+      requiresIndexes: configuration.requiresIndexes, observer: configuration.accessObserver)
+    files = FilesSetup.make(configuration, directory, registry)
+    accounts = try Self.openAccounts(configuration, directory)
+    accounts.endStreams(of: service)
+    let identity = try configuration.accounts.service(
+      accounts, publicURL: configuration.publicURL, fetch: configuration.providerFetch)
+    issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
+    onlineIssuers = try OnlineIssuers(configuration, accounts.trustedIssuers)
+    hosting = try HostingSetup(configuration)
+    gateway = HTTPGateway(
+      service, accounts: accounts, identity: identity,
+      files: StorageService(
+        store: files, rules: fileRules, documents: service, project: configuration.project,
+        isCurrentKey: { [accounts] in accounts.serviceKeys.key($0) != nil }),
+      usesTLS: configuration.tls != nil, hostName: configuration.host,
+      addresses: addresses.addresses(publicURL: configuration.publicURL), sites: hosting.sites,
+      sdk: hosting.sdk, operations: operations, project: configuration.isOneOfSeveral ? configuration.project : nil)
+  }
+
+  /// Checks the files that a configuration names, without opening anything of the data directory.
+  /// - Throws: ``HearthError`` for the first file that is not valid.
+  static func check(_ configuration: HearthConfiguration) throws(HearthError) {
+    _ = try IndexFiles(configuration.indexes)
+    _ = try RulesFiles(configuration, RulesRegistry(), FileRules())
+    _ = try IssuerFiles(configuration, TrustedIssuers(revocations: TokenRevocations()))
+    try configuration.accounts.check(fetch: configuration.providerFetch)
+    _ = try HostingSetup(configuration)
+  }
+
+  // MARK: Lifetime
+
+  /// Opens what a server must open before its first request: databases that may have to build indexes, and files that
+  /// a crash may have left behind.
+  /// - Throws: ``HearthError/storage(_:)`` if that fails.
+  func prepare() throws(HearthError) {
+    try openConfigured()
+    do throws(FilesError) { try FilesSetup.openStored(files, directory, configuration) } catch {
+      let reason =
+        switch error {
+        case .storage(let error): error.description
+        case .full: "no space left on the disk, or the limit of --map-size is reached"
+        default: "\(error)"
+        }
+      throw .storage("cannot open the files of the data directory: \(reason)")
+    }
+  }
+
+  /// Starts the work in the background. `isEager` also creates the key that signs tokens, so that no sign-in waits
+  /// for it.
+  func start(isEager: Bool = true) {
+    onlineIssuers.reload()
+    if isEager { accounts.prepare() }
+  }
+
+  /// Ends the streams and the work in the background. Requests under way continue.
+  func retire() {
+    onlineIssuers.stop()
+    service.endStreams()
+  }
+
+  /// Ends the work in the background.
+  func stopFetching() { onlineIssuers.stop() }
+
+  /// Closes the databases and the files.
+  func close() {
+    registry.closeAll()
+    files.close()
+  }
+
+  /// Does the regular work. Call it about twice a minute.
+  func maintain() {
+    registry.maintain()
+    issuers.reload()
+    do throws(FilesError) { try files.opened?.maintain() } catch {
+      configuration.log(.warn, "files.sweep", "could not remove unreferenced files: \(error)")
+    }
+    do throws(TokenError) { try accounts.maintain() } catch {
+      configuration.log(.error, "keys.renewal", "could not rotate the signing keys: \(error.description)")
+    }
+  }
+
+  // MARK: Rules
+
+  /// Whether there are no rules files to watch.
+  var hasNoRules: Bool { rules.isEmpty }
+
+  /// The number of rules files whose current content is not in force.
+  var staleRulesFiles: Int { rules.staleCount }
+
+  /// Reads the rules files that changed, or all if `all` is set.
+  func reloadRules(all: Bool = false) { rules.reload(all: all) }
+
+  /// Reads the keys of trusted issuers and the rules of web apps again.
+  func reloadIssuersAndApps() {
+    issuers.reload()
+    onlineIssuers.reload()
+    hosting.reload()
+  }
+
+  // MARK: Opening
+
+  private static func openAccounts(
+    _ configuration: HearthConfiguration, _ directory: DataDirectory?
+  ) throws(HearthError) -> AccountStore {
+    let project = configuration.project ?? "demo"
+    let clock = configuration.clock
+    do throws(StorageError) {
+      let options =
+        if let directory {
+          LMDBOptions(path: try directory.makeAccountsFile(of: project), mapBytes: configuration.mapBytes)
+        } else {
+          LMDBOptions.inMemory(mapBytes: configuration.mapBytes)
+        }
+      return try AccountStore(
+        store: try LMDBStore.open(options), project: AccountsProject(project),
+        mode: configuration.serverMode, now: { clock.now() },
+        audit: { configuration.log(LogEvent($0)) })
+    } catch { throw .storage(error.description) }
+  }
+
+  /// Opens the stored databases that have an index file, so their indexes are built before the first request.
+  private func openConfigured() throws(HearthError) {
+    guard case .directory(let path) = configuration.storage, !configuration.indexes.isEmpty else { return }
+    do throws(StorageError) {
+      for id in try DataDirectory.databases(in: path) where indexes.configuration(of: id) != nil {
+        _ = try registry.database(id)
+      }
+    } catch { throw .storage(error.description) }
+  }
+
+  private static func makeRegistry(
+    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ indexes: IndexFiles
+  ) -> DatabaseRegistry {
+    let mode = configuration.serverMode
+    let declared = configuration.declaredDatabases
+    let mapBytes = configuration.mapBytes
+    let enterprise = enterpriseNames(configuration)
+    return DatabaseRegistry(
+      retention: configuration.retention, clock: configuration.clock,
+      idleSeconds: directory == nil ? nil : Self.idleSeconds,
+      editions: { id in enterprise.contains { names(id.database, $0) } ? .enterprise : .standard },
+      indexes: { indexes.configuration(of: $0) },
+      indexObserver: configuration.logsProgress
+        ? IndexLog { configuration.log(.info, "index.progress", $0) }.observer : nil,
+      scratch: ScratchSpace(configuration.scratchBudget, directory: directory?.path),
+      blanks: mode.createsWhatRequestsName ? blankDatabases(directory) : nil
+    ) { (id) throws(StorageError) in
+      guard mode.createsWhatRequestsName || declared.contains(id) else { return nil }
+      guard let directory else { return try LMDBStore.open(.inMemory(mapBytes: mapBytes)) }
+      return try LMDBStore.open(LMDBOptions(path: try directory.makeFile(of: id), mapBytes: mapBytes))
+    }
+  }
+
+  /// Returns the databases that requests to an emulator name, but that do not exist.
+  private static func blankDatabases(_ directory: DataDirectory?) -> BlankDatabases {
+    var limit = rlimit()
+    let descriptors =
+      getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 ? Int(clamping: limit.rlim_cur) : .max
+    let openMax = min(
+      BlankDatabases.openDatabasesMax, max(1, descriptors / (2 * BlankDatabases.descriptorsPerDatabase)))
+    return BlankDatabases(
+      openMax: openMax,
+      isStored: { id in directory.map { access(DataDirectory.file(of: id, in: $0.path), F_OK) == 0 } ?? false },
+      makeStore: { () throws(StorageError) in try LMDBStore.open(.inMemory(mapBytes: blankMapBytes)) })
+  }
+
+  /// The map of a store of blank databases, in bytes. It contains declared indexes only.
+  private static let blankMapBytes = 16 << 20
+
+  private static func enterpriseNames(_ configuration: HearthConfiguration) -> [String] {
+    configuration.enterpriseDatabases ?? (configuration.mode == .emulator ? ["enterprise*"] : [])
+  }
+
+  /// Returns whether a pattern of ``HearthConfiguration/enterpriseDatabases`` matches a database.
+  private static func names(_ database: String, _ pattern: String) -> Bool {
+    pattern.hasSuffix("*") ? database.hasPrefix(pattern.dropLast()) : database == pattern
+  }
+
+  /// The time after which an unused database is closed, in seconds.
+  private static let idleSeconds = 600
+}
