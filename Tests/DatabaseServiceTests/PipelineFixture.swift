@@ -22,9 +22,10 @@ extension PipelineCall {
 extension ServiceFixture {
   /// Returns the paths of the documents in a pipeline's results, or `-` for a row without a name.
   func paths(
-    of stages: [PipelineCall], as caller: Caller = admin, change: (inout ExecutePipelineRequest) -> Void = { _ in }
+    of stages: [PipelineCall], as caller: Caller = admin, options: [PipelineArgument.Entry] = [],
+    change: (inout ExecutePipelineRequest) -> Void = { _ in }
   ) throws -> [String] {
-    var request = ExecutePipelineRequest(StructuredPipeline(stages))
+    var request = ExecutePipelineRequest(StructuredPipeline(stages, options: options))
     change(&request)
     let cursor = try service.executePipeline(request, in: id, as: caller)
     let root = id.documentsRoot.utf8.count + 1

@@ -80,6 +80,7 @@ import Testing
       ("unfinishedBytesMax", "Sources/Storage/DocumentStore/Commit/CommitQueue.swift"),
       ("waitingBytesMax", "Sources/Watch/WatchedDocument.swift"),
       ("memoryBytesMax", "Sources/Basics/Scratch/ScratchLimits.swift"),
+      ("processBytesMax", "Sources/Query/PipelineEngine/PipelineLimits.swift"),
       ("cachedBytesMax", "Sources/Services/Hosting/HostingLimits.swift"),
       // Of the apps, and of the web SDK.
       ("knownBytesMax", "Sources/Services/Hosting/HostingLimits.swift"),

@@ -193,6 +193,9 @@ package final class ExpressionEvaluator {
 
   // MARK: Budgets and memory
 
+  /// The work for the current row so far, in steps.
+  package var spent: Int { ExpressionLimits.rowWorkMax - max(work, 0) }
+
   /// Takes `steps` from the budget of work. Returns `false` if it is used up.
   @inline(__always)
   func charge(_ steps: Int) -> Bool {

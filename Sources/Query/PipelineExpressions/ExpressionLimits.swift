@@ -8,7 +8,7 @@ package enum ExpressionLimits {
   package static let nodesMax = 1_000_000
   /// The values that the expressions of one stage compute for one row, in bytes. A row that needs more fails with
   /// RESOURCE_EXHAUSTED. Source: Hearth's own limit, which bounds memory.
-  package static let rowBytesMax = 64 << 20
+  package static let rowBytesMax = 32 << 20
   /// The work of the expressions of one stage for one row, in steps of about a nanosecond. A row that needs more fails
   /// with RESOURCE_EXHAUSTED. Source: Hearth's own limit, which bounds the time that a row holds a thread.
   package static let rowWorkMax = 1_000_000_000
@@ -21,6 +21,7 @@ package enum ExpressionLimits {
   package static let zonesKeptMax = 64
   /// The file of one time zone, in bytes. A larger file is ignored. Source: Hearth's own limit, which bounds memory.
   package static let zoneBytesMax = 256 << 10
-  /// The nesting of a computed value. A deeper value is an error. Source: Hearth's own limit, which bounds the stack.
+  /// The nesting of a computed value, and the names in a field path. A deeper value is an error, and a longer path is
+  /// INVALID_ARGUMENT. Source: Hearth's own limit, which bounds the stack.
   package static let valueDepthMax = 100
 }

@@ -6,14 +6,12 @@ import WireFormat
 package enum ExpressionWriter {
   /// Appends the content of a Value message in canonical form. Absent is written as null. Returns `false`, and leaves
   /// part of the value in `out`, if the value is or contains an error, or is nested deeper than
-  /// ``ExpressionLimits/valueDepthMax``.
+  /// ``ExpressionLimits/valueDepthMax`` inside `depth` maps, or if `out` becomes longer than
+  /// ``ExpressionLimits/rowBytesMax``.
   ///
   /// Cost: one pass. Values that were read from a row are copied without decoding.
-  package static func append(_ value: ExpressionValue, to out: inout [UInt8]) -> Bool {
-    append(value, to: &out, depth: 0)
-  }
-
-  private static func append(_ value: ExpressionValue, to out: inout [UInt8], depth: Int) -> Bool {
+  package static func append(_ value: ExpressionValue, to out: inout [UInt8], depth: Int = 0) -> Bool {
+    guard out.count <= ExpressionLimits.rowBytesMax else { return false }
     switch value {
     case .error: return false
     case .absent, .null: ProtobufWriter.int64(EncodedValue.Member.null, 0, to: &out)

@@ -68,7 +68,9 @@ package indirect enum PipelineExpression: Equatable, Sendable {
           rest.removeFirst()
         }
       }
-      guard !name.isEmpty, name.count <= Limits.fieldNameBytesMax else { return nil }
+      guard !name.isEmpty, name.count <= Limits.fieldNameBytesMax, names.count < ExpressionLimits.valueDepthMax else {
+        return nil
+      }
       names.append(String(decoding: name, as: UTF8.self))
       guard let separator = rest.popFirst() else { return FieldPath(segments: names) }
       guard separator == UInt8(ascii: ".") else { return nil }

@@ -9,10 +9,11 @@ enum FieldWriter {
   static let mapTag: UInt8 = 0x0A
 
   /// Appends fields with those of a tree replaced, or only those of the tree if `base` is `nil`. An absent value
-  /// removes its field. A map that would have no fields is left out, unless it was there before.
+  /// removes its field. A map that would have no fields is left out, unless it was there before. The fields are inside
+  /// `depth` maps.
   static func write(
-    _ nodes: [FieldTree.Node], over base: EncodedMap?, tag: UInt8 = documentTag, to out: inout [UInt8],
-    _ value: (Int) throws -> ExpressionValue
+    _ nodes: [FieldTree.Node], over base: EncodedMap?, tag: UInt8 = documentTag, depth: Int = 0,
+    to out: inout [UInt8], _ value: (Int) throws -> ExpressionValue
   ) throws {
     var rest = Entries(base)
     try rest.advance()
@@ -23,7 +24,7 @@ enum FieldWriter {
       if let leaf = node.leaf {
         let value = try value(leaf)
         if case .absent = value { continue }
-        try entry(node.name, tag, to: &out) { try value.append(to: &$0) }
+        try entry(node.name, tag, to: &out) { try value.append(to: &$0, depth: depth) }
         isWritten = true
       } else {
         let inner = try existing?.fields
@@ -31,7 +32,7 @@ enum FieldWriter {
         try entry(node.name, tag, to: &out) { out in
           let map = ProtobufWriter.beginMessage(6, to: &out)
           let content = out.count
-          try write(node.children, over: inner, tag: mapTag, to: &out, value)
+          try write(node.children, over: inner, tag: mapTag, depth: depth + 1, to: &out, value)
           count = out.count - content
           ProtobufWriter.endMessage(map, in: &out)
         }

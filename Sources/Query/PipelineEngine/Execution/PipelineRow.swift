@@ -22,6 +22,10 @@ final class PipelineRow {
   private(set) var fields = UnsafeRawBufferPointer(start: nil, count: 0)
   private let own = RowBuffer()
   private(set) var variables: [Variable]
+  /// The memory of the fields and the variables, without those that are borrowed.
+  private(set) var capacity = 0
+  /// The part of ``capacity`` that the run counts.
+  var held = 0
 
   init(variableCount: Int) {
     variables = []
@@ -46,10 +50,13 @@ final class PipelineRow {
   /// Sets fields that the caller keeps as long as the row is used.
   func borrow(_ fields: UnsafeRawBufferPointer) { self.fields = fields }
 
-  /// Copies fields, which may refer to the row's present ones.
-  func assign(_ fields: [UInt8]) {
+  /// Copies fields, which may refer to the row's present ones. Frees the argument's memory if it is large.
+  func assign(_ fields: inout [UInt8]) {
+    let before = own.capacity
     own.assign(fields)
+    capacity += own.capacity - before
     self.fields = own.bytes
+    if fields.capacity > RowBuffer.keptBytesMax { fields = [] }
   }
 
   /// Sets a variable to an encoded value, or to absent. Adds the variable if the row comes from another pipeline, which
@@ -57,7 +64,10 @@ final class PipelineRow {
   func set(_ variable: Int, _ value: UnsafeRawBufferPointer?) {
     while variables.count <= variable { variables.append(Variable()) }
     variables[variable].isSet = value != nil
-    if let value { variables[variable].buffer.assign(value) }
+    guard let value else { return }
+    let before = variables[variable].buffer.capacity
+    variables[variable].buffer.assign(value)
+    capacity += variables[variable].buffer.capacity - before
   }
 
   /// Returns the encoded value of a variable, or `nil` if it is absent.
@@ -123,7 +133,9 @@ final class PipelineRow {
     for index in 0..<max(count, variables.count) {
       set(index, index >= count || take(1)[0] == 0 ? nil : takeBytes())
     }
+    let before = own.capacity
     own.assign(rest)
+    capacity += own.capacity - before
     fields = own.bytes
   }
 }

@@ -127,4 +127,21 @@ package final class PipelineRun {
   }
 
   func release(_ bytes: Int) { heldBytes -= bytes }
+
+  /// Counts the memory of a row if it is large.
+  /// - Throws: ``PipelineError`` if the pipeline, or all pipelines together, hold too much.
+  @inline(__always)
+  func keep(_ row: PipelineRow) throws(PipelineError) {
+    if row.capacity > Self.smallRowBytes || row.held > 0 { try count(row) }
+  }
+
+  private func count(_ row: PipelineRow) throws(PipelineError) {
+    let change = row.capacity - row.held
+    guard change != 0 else { return }
+    row.held = row.capacity
+    try hold(change)
+  }
+
+  /// The memory of a row that is not counted.
+  private static let smallRowBytes = 64 << 10
 }

@@ -35,7 +35,8 @@ final class RowBuffer {
     storage = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   }
 
-  private static let keptBytesMax = 1 << 20
+  /// The memory that is kept for the next content.
+  static let keptBytesMax = 1 << 20
 
   private func grow(to needed: Int) {
     let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: max(needed, 2 * storage.count, 256), alignment: 1)

@@ -165,6 +165,6 @@ final class AggregateOperator: RowOperator {
       }
     }
     current.dropMetadata()
-    current.assign(out)
+    current.assign(&out)
   }
 }

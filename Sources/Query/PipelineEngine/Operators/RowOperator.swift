@@ -36,7 +36,10 @@ class RowOperator {
   final func step(_ run: PipelineRun) throws -> RowStep {
     do {
       let step = try next(run)
-      if case .found = step { rows += 1 }
+      if case .found = step {
+        rows += 1
+        try run.keep(row)
+      }
       return step
     } catch let error as PipelineError where !error.isPlaced {
       throw error.inside(number, name)

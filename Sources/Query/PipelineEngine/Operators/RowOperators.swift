@@ -10,7 +10,7 @@ extension RowAssignments {
     let metadata = try metadata(evaluator)
     row.dropMetadata()
     row.set(metadata)
-    row.assign(out)
+    row.assign(&out)
   }
 
   /// Sets the values of the assignments in a row. The evaluator is at the row.
@@ -18,7 +18,7 @@ extension RowAssignments {
     out.removeAll(keepingCapacity: true)
     try FieldWriter.write(tree.nodes, over: row.map, to: &out) { try evaluator.value(expressions[$0]) }
     row.set(try metadata(evaluator))
-    row.assign(out)
+    row.assign(&out)
   }
 
   private func metadata(_ evaluator: StageEvaluator) throws -> RowMetadata {
@@ -103,7 +103,7 @@ final class ChangeOperator: StreamingOperator {
   override func next(_ run: PipelineRun) throws -> RowStep {
     let step = try input.step(run)
     guard case .found = step else { return step }
-    run.unitsLeft -= 4
+    run.unitsLeft -= 4 + row.fields.count >> 8
     evaluator?.begin(row)
     switch operation {
     case .select(let assignments): try replace(assignments)
@@ -128,7 +128,7 @@ final class ChangeOperator: StreamingOperator {
     if removals.removesName { row.hasName = false }
     if removals.removesCreateTime { row.createTime = nil }
     if removals.removesUpdateTime { row.updateTime = nil }
-    row.assign(out)
+    row.assign(&out)
   }
 
   private func bind(_ variables: [(variable: Int, expression: Int)]) throws {
@@ -174,7 +174,7 @@ final class ChangeOperator: StreamingOperator {
     }
     if mode == .full { row.dropMetadata() }
     row.set(metadata)
-    row.assign(out)
+    row.assign(&out)
   }
 }
 
@@ -264,13 +264,13 @@ final class UnnestOperator: StreamingOperator {
 
   override func next(_ run: PipelineRun) throws -> RowStep {
     while true {
+      guard run.unitsLeft > 0 else { return .paused }
       if let element = try elements?.next() {
         run.unitsLeft -= 4 + current.fields.count >> 8
         try set(ExpressionValue(element), .integer(index))
         index += 1
         return .found
       }
-      guard run.unitsLeft > 0 else { return .paused }
       let step = try input.step(run)
       guard case .found = step else { return step }
       current.copyMetadata(of: input.row)
@@ -302,11 +302,14 @@ final class UnnestOperator: StreamingOperator {
 
   private func set(_ element: ExpressionValue?, _ index: ExpressionValue) throws {
     out.removeAll(keepingCapacity: true)
-    if element == nil, !hasIndex { return current.assign([UInt8](input.row.fields)) }
+    if element == nil, !hasIndex {
+      out.append(raw: input.row.fields)
+      return current.assign(&out)
+    }
     try FieldWriter.write(element == nil ? indexOnly.nodes : tree.nodes, over: input.row.map, to: &out) { number in
       number == 0 ? element ?? index : index
     }
-    current.assign(out)
+    current.assign(&out)
   }
 
   /// The field of the index as number 0.

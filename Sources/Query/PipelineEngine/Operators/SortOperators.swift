@@ -197,7 +197,7 @@ final class NearestOperator: SortingOperator {
     if let tree {
       out.removeAll(keepingCapacity: true)
       try FieldWriter.write(tree.nodes, over: input.row.map, to: &out) { _ in .double(distance) }
-      input.row.assign(out)
+      input.row.assign(&out)
     }
     return true
   }

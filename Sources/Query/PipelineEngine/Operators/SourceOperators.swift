@@ -81,6 +81,8 @@ final class QueryOperator: RowOperator {
       guard run.unitsLeft > 0 else { return .paused }
       try fill(results, run)
     }
+    // Later operators may use up the slice with each row.
+    guard run.unitsLeft > 0 else { return .paused }
     take(documents[next], run)
     next += 1
     return .found
@@ -135,7 +137,7 @@ final class QueryOperator: RowOperator {
     batch.removeAll()
     let before = results.work
     try results.slice(run.snapshot, units: run.unitsLeft) { key, document in
-      guard try passes(key, document, run) else { return true }
+      guard try passes(key, document, run) else { return run.unitsLeft > 0 }
       let mayContinue = try run.review?(source, key, document) ?? true
       let start = batch.count
       key.path.bytes.withUnsafeBytes { batch.append($0) }

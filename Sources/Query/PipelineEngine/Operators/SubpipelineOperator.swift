@@ -15,6 +15,8 @@ final class SubpipelineOperator: StreamingOperator {
     var count = 0
     /// The encoded value. While it is collected: the elements, each a Value message with its tag.
     var bytes: [UInt8] = []
+    /// The bytes counted by the run.
+    var held = 0
 
     init(_ plan: Subpipeline, _ root: RowOperator) {
       self.plan = plan
@@ -54,6 +56,7 @@ final class SubpipelineOperator: StreamingOperator {
           guard try collect(part, run) else { return .paused }
         } catch let error as PipelineError where error.isPlaced { throw error.inside(number, name) }
       }
+      run.unitsLeft -= part.bytes.count >> 8
       part.bytes.withUnsafeBytes { row.set(part.plan.variable, $0) }
     }
     isAtRow = false
@@ -63,7 +66,8 @@ final class SubpipelineOperator: StreamingOperator {
   /// Collects the rows of a nested pipeline. Returns `false` if the slice ends first.
   private func collect(_ part: Part, _ run: PipelineRun) throws -> Bool {
     if !part.isStarted {
-      run.release(part.bytes.count)
+      run.release(part.held)
+      part.held = 0
       part.isStarted = true
       part.count = 0
       part.bytes.removeAll(keepingCapacity: true)
@@ -84,6 +88,7 @@ final class SubpipelineOperator: StreamingOperator {
           try part.root.row.appendValue(isBare: part.plan.hasOneField, to: &part.bytes)
           ProtobufWriter.endMessage(start, in: &part.bytes)
         }
+        part.held += part.bytes.count - before
         try run.hold(part.bytes.count - before)
         run.unitsLeft -= 4
       }

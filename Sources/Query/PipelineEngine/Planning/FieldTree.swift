@@ -15,26 +15,29 @@ struct FieldTree: Sendable {
   /// Creates an empty tree.
   init() {}
 
-  /// Creates a tree of paths.
+  /// Creates a tree of paths. Cost: sorting the paths.
   /// - Throws: ``PipelineError`` if a path is equal to another or inside it.
   init(_ paths: [FieldPath]) throws(PipelineError) {
-    for (number, path) in paths.enumerated() {
-      guard Self.insert(path.segments[...], number, into: &nodes) else {
-        throw PipelineError("The field \(path.text) occurs twice, or contains another one that occurs.")
+    let names = paths.map { path in path.segments.map { Array($0.utf8) } }
+    let order = names.indices.sorted { a, b in
+      names[a].lexicographicallyPrecedes(names[b]) { Ordering.raw($0, $1) == .less }
+    }
+    for number in order {
+      guard Self.append(names[number][...], number, to: &nodes) else {
+        throw PipelineError("The field \(paths[number].text) occurs twice, or contains another one that occurs.")
       }
     }
   }
 
-  private static func insert(_ path: ArraySlice<String>, _ number: Int, into nodes: inout [Node]) -> Bool {
-    guard let first = path.first else { return false }
-    let name = Array(first.utf8)
-    let place = nodes.firstIndex { Ordering.raw($0.name, name) != .less } ?? nodes.count
+  /// Appends a path that sorts after all others in the tree.
+  private static func append(_ path: ArraySlice<[UInt8]>, _ number: Int, to nodes: inout [Node]) -> Bool {
+    guard let name = path.first else { return false }
     let isLast = path.count == 1
-    if place < nodes.count, nodes[place].name == name {
-      guard !isLast, nodes[place].leaf == nil else { return false }
-      return insert(path.dropFirst(), number, into: &nodes[place].children)
+    if let last = nodes.indices.last, nodes[last].name == name {
+      guard !isLast, nodes[last].leaf == nil else { return false }
+      return append(path.dropFirst(), number, to: &nodes[last].children)
     }
-    nodes.insert(Node(name: name, leaf: isLast ? number : nil), at: place)
-    return isLast || insert(path.dropFirst(), number, into: &nodes[place].children)
+    nodes.append(Node(name: name, leaf: isLast ? number : nil))
+    return isLast || append(path.dropFirst(), number, to: &nodes[nodes.count - 1].children)
   }
 }

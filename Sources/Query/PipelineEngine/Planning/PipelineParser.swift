@@ -36,6 +36,9 @@ struct PipelineParser {
   /// Checks the pipeline of a request.
   /// - Throws: ``PipelineError`` for the first error.
   static func parse(_ stages: [PipelineCall], in database: DatabaseID) throws(PipelineError) -> PipelineBody {
+    guard stages.reduce(0, { $0 + $1.stageCount }) <= PipelineLimits.stagesMax else {
+      throw PipelineError("A pipeline and those inside it can have at most \(PipelineLimits.stagesMax) stages.")
+    }
     var parser = PipelineParser(database, .request, VariableScope(), depth: 0)
     return try parser.body(stages)
   }
@@ -50,6 +53,9 @@ struct PipelineParser {
           PipelineStage(
             number: index + 1, name: call.name, operation: operation, program: try compile(call.name),
             subpipelines: subpipelines))
+        guard scope.count <= PipelineLimits.variablesMax else {
+          throw PipelineError("A pipeline can have at most \(PipelineLimits.variablesMax) variables.")
+        }
       } catch { throw error.inside(index + 1, call.name) }
     }
     return PipelineBody(stages: stages, variableCount: scope.count, outerVariableCount: outerCount)

@@ -24,7 +24,8 @@ struct PrefixCondition: Sendable {
   let requiredFields: Set<FieldPath>
 
   init(_ condition: PipelineArgument, variables: [String: Int]) {
-    filter = Self.filter(condition, variables)
+    var conditionsLeft = PipelineLimits.plannedConditionsMax
+    filter = Self.filter(condition, variables, &conditionsLeft)
     requiredFields = Self.requiredFields(condition)
   }
 
@@ -36,15 +37,22 @@ struct PrefixCondition: Sendable {
     "greater_than_or_equal": .greaterThanOrEqual, "gte": .greaterThanOrEqual,
   ]
 
-  private static func filter(_ condition: PipelineArgument, _ variables: [String: Int]) -> Filter? {
-    guard case .function(let call) = condition else { return nil }
+  private static func filter(
+    _ condition: PipelineArgument, _ variables: [String: Int], _ conditionsLeft: inout Int
+  ) -> Filter? {
+    guard case .function(let call) = condition, conditionsLeft > 0 else { return nil }
+    conditionsLeft -= 1
     switch call.name {
-    case "and":
-      let parts = call.arguments.compactMap { filter($0, variables) }
-      return parts.isEmpty ? nil : .and(parts)
-    case "or":
-      let parts = call.arguments.compactMap { filter($0, variables) }
-      return parts.count == call.arguments.count && !parts.isEmpty ? .or(parts) : nil
+    case "and", "or":
+      var parts: [Filter] = []
+      for argument in call.arguments {
+        if let part = filter(argument, variables, &conditionsLeft) {
+          parts.append(part)
+        } else if call.name == "or" {
+          return nil
+        }
+      }
+      return parts.isEmpty ? nil : call.name == "and" ? .and(parts) : .or(parts)
     default:
       guard call.arguments.count == 2 else { return nil }
       return comparison(call.name, call.arguments[0], call.arguments[1], variables)
@@ -95,7 +103,8 @@ struct PrefixCondition: Sendable {
       guard values.count == call.arguments.count else { return nil }
     default: return nil
     }
-    return !values.isEmpty && values.allSatisfy(isComparable) ? values : nil
+    guard !values.isEmpty, values.count <= PipelineLimits.plannedElementsMax else { return nil }
+    return values.allSatisfy(isComparable) ? values : nil
   }
 
   /// Whether queries compare a value as pipelines do. In queries, null and NaN have operators of their own.

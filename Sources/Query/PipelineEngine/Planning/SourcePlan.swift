@@ -34,7 +34,7 @@ struct SourcePlan: Sendable {
       case .filter(_, let condition):
         required.formUnion(condition.requiredFields)
         // After a sort, a condition still applies to stored documents, and order and conditions do not interfere.
-        if let filter = condition.filter { filters.append(filter) }
+        if let filter = condition.filter, filters.count < PipelineLimits.plannedStagesMax { filters.append(filter) }
       case .bind where orderStage == nil: continue
       case .sort(let terms):
         // Of consecutive sorts only the last one counts, so a second one ends the prefix.

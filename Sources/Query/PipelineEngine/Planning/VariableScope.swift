@@ -54,7 +54,25 @@ extension PipelineArgument {
   }
 }
 
+extension PipelineArgument {
+  /// The number of stages of the pipelines in the argument.
+  fileprivate var stageCount: Int {
+    switch self {
+    case .constant, .field, .variable: 0
+    case .array(let elements): elements.reduce(0) { $0 + $1.stageCount }
+    case .map(let entries): entries.reduce(0) { $0 + $1.value.stageCount }
+    case .function(let call): call.stageCount - 1
+    case .pipeline(let stages): stages.reduce(0) { $0 + $1.stageCount }
+    }
+  }
+}
+
 extension PipelineCall {
+  /// The number of stages: this one, and those of the pipelines in its arguments.
+  var stageCount: Int {
+    1 + arguments.reduce(0) { $0 + $1.stageCount } + options.reduce(0) { $0 + $1.value.stageCount }
+  }
+
   fileprivate var readsVariables: Bool {
     arguments.contains(where: \.readsVariables) || options.contains { $0.value.readsVariables }
   }

@@ -13,7 +13,7 @@ struct TextQuery {
   private let stemmer: Stemmer
 
   /// Parses a text: words, `-word`, `"a phrase"` and `-"a phrase"`.
-  /// - Throws: ``PipelineError`` if it contains no word to find, or the language is unknown.
+  /// - Throws: ``PipelineError`` if it contains no word to find, or too many, or the language is unknown.
   init(_ text: String, language: String) throws(PipelineError) {
     stemmer = try Stemmer(language)
     var rest = Substring(text)
@@ -34,7 +34,12 @@ struct TextQuery {
         rest = rest.dropFirst(part.count)
       }
       let stems = WordReader.words(in: part.utf8).map(stemmer.stem)
-      if !stems.isEmpty { phrases.append(Phrase(stems: stems, isExcluded: isExcluded)) }
+      guard !stems.isEmpty else { continue }
+      guard phrases.count < PipelineLimits.searchPhrasesMax else {
+        throw PipelineError(
+          "query: the text of document_matches has more than \(PipelineLimits.searchPhrasesMax) words and phrases.")
+      }
+      phrases.append(Phrase(stems: stems, isExcluded: isExcluded))
     }
     guard phrases.contains(where: { !$0.isExcluded }) else {
       throw PipelineError("query: the text of document_matches has no word to find.")
