@@ -90,7 +90,11 @@ import WireFormat
 
   /// Rules that allow nothing deny every pipeline, also one that reads nothing or is only explained.
   @Test func withoutRulesEverythingIsDenied() throws {
-    let fixture = try ServiceFixture(rules: "rules_version = '2'; service cloud.firestore {}")
+    let fixture = try ServiceFixture(
+      rules: """
+        rules_version = '2';
+        service cloud.firestore { match /databases/{database}/documents { match /{any=**} { allow read: if false; } } }
+        """)
     try fixture.commit(.set("c/d", ("n", 1)))
     let all = PipelineArgument.pipeline([.collection("c")])
     let pipelines: [[PipelineCall]] = [

@@ -57,12 +57,13 @@ import Testing
     let analyzed = try explained("analyze")
     #expect(Pipe.rows(analyzed).count == 2)
     let text: String = try #require(analyzed.json(1, "explainStats", "data", "value"))
-    #expect(text.contains("Execution:") && text.contains("results returned: 2") && text.contains("- where"))
+    #expect(text.contains("Execution:") && text.contains("results returned: 2") && text.contains("- collection, where"))
     #expect(analyzed.json(0, "explainStats") as String? == nil)
     let planned = try explained("explain", "json")
     #expect(Pipe.rows(planned).isEmpty)
     let json: String = try #require(planned.json(0, "explainStats", "data", "value"))
-    #expect(json.hasPrefix(#"{"tree":{"name":"where""#), "\(json)")
+    // The source evaluates the condition.
+    #expect(json.hasPrefix(#"{"tree":{"name":"collection, where""#), "\(json)")
     #expect(Pipe.rows(try explained("execute")).count == 2)
   }
 
