@@ -76,6 +76,8 @@ let package = Package(
     .target(name: "CConsole", path: path("CConsole", in: "C"), exclude: ["files"]),
     // Of the package libcurl4-openssl-dev. Not linked: the first request loads the library.
     .target(name: "CCurl", path: path("CCurl", in: "C")),
+    // Of the package libstemmer0d. Not linked: the first search for a text loads the library.
+    .target(name: "CStemmer", path: path("CStemmer", in: "C")),
 
     // The model and its encodings.
     library("DocumentModel", in: "Model", ["Basics"]),
@@ -88,6 +90,7 @@ let package = Package(
     library("Basics"),
     library("Digests", ["CCrypto", "CZlib"]),
     library("Compression", ["CZlib", "CZstd"]),
+    library("RegularExpressions", ["CRE2"]),
 
     // The store.
     library("KeyValue", in: "Storage"),
@@ -100,6 +103,16 @@ let package = Package(
     library(
       "QueryEngine", in: "Query",
       ["DocumentStore", "KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "Basics"]),
+    // The expressions of pipelines. They read rows as borrowed bytes and do not depend on the store.
+    library(
+      "PipelineExpressions", in: "Query",
+      ["KeyEncoding", "WireFormat", "DocumentModel", "RegularExpressions", "Basics"]),
+    library(
+      "PipelineEngine", in: "Query",
+      [
+        "PipelineExpressions", "QueryEngine", "DocumentStore", "KeyValue", "KeyEncoding", "WireFormat", "DocumentModel",
+        "Basics", "CStemmer",
+      ]),
     library(
       "Watch",
       ["Basics", "QueryEngine", "DocumentStore", "KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel"]),
@@ -107,12 +120,13 @@ let package = Package(
     library(
       "DatabaseService", in: "Services",
       [
-        "Callers", "RulesEngine", "Watch", "QueryEngine", "DocumentStore", "KeyEncoding", "Matching", "KeyValue",
+        "Callers", "RulesEngine", "Watch", "PipelineEngine", "QueryEngine", "DocumentStore", "KeyEncoding", "Matching",
+        "KeyValue",
         "FirebaseExport", "FixtureTree", "WireFormat", "DocumentModel", "Basics",
       ]),
 
     // Security rules. The engine reads documents through a protocol of its own and does not depend on the store.
-    library("RulesEngine", in: "Rules", ["WireFormat", "DocumentModel", "Digests", "Basics", "CRE2"]),
+    library("RulesEngine", in: "Rules", ["WireFormat", "DocumentModel", "Digests", "RegularExpressions", "Basics"]),
 
     // Rule tests as data: cases evaluated in process, reports, mutation tests.
     library("RulesTesting", in: "Rules", ["RulesEngine", "FixtureTree", "WireFormat", "DocumentModel"]),
@@ -207,8 +221,8 @@ let package = Package(
     program(
       "Fuzzers", in: "Tools",
       [
-        "DocumentStore", "Archives", "FirebaseExport", "FixtureTree", "Hosting", "RulesEngine", "Transport",
-        "WireFormat", "DocumentModel",
+        "DocumentStore", "Archives", "FirebaseExport", "FixtureTree", "Hosting", "PipelineExpressions", "RulesEngine",
+        "Transport", "WireFormat", "DocumentModel",
       ]),
 
     // Tests mirror Sources.
@@ -237,10 +251,13 @@ let package = Package(
         "DocumentModel", "Basics", "TestSupport",
       ]),
     tests(
+      "PipelineExpressionsTests",
+      ["PipelineExpressions", "KeyEncoding", "WireFormat", "DocumentModel", "Basics", "TestSupport"]),
+    tests(
       "DatabaseServiceTests",
       [
-        "DatabaseService", "Callers", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue", "WireFormat",
-        "DocumentModel", "TestSupport",
+        "DatabaseService", "QueryEngine", "Callers", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue",
+        "WireFormat", "DocumentModel", "TestSupport",
       ]),
     tests(
       "WatchTests",

@@ -6,18 +6,17 @@ import Testing
   static let layers: [Set<String>] = [
     [
       "CBeneath", "CConsole", "CCrypto", "CCurl", "CEpoll", "CHTTPParser", "CLMDB", "CNGHTTP2", "COpenSSL", "CRE2",
-      "CSimdjson",
-      "CSodium",
+      "CSimdjson", "CSodium", "CStemmer",
       "CTimex", "CUV", "CXCrypt", "CXXHash", "CZlib", "CZstd",
     ],
-    ["Basics", "Compression", "Digests"],
+    ["Basics", "Compression", "Digests", "RegularExpressions"],
     ["DocumentModel", "KeyValue", "Transport", "WebClient"],
     ["LMDBEngine", "WireFormat"],
     ["Accounts", "Files", "FixtureTree", "HearthClient", "Hosting", "KeyEncoding", "RulesEngine"],
-    ["Archives", "Callers", "FirebaseExport", "IdentityService", "Matching"],
+    ["Archives", "Callers", "FirebaseExport", "IdentityService", "Matching", "PipelineExpressions"],
     ["DocumentStore", "RulesTesting"],
     ["QueryEngine"],
-    ["Watch"],
+    ["PipelineEngine", "Watch"],
     ["DatabaseService"],
     ["FileService", "GatewayCore"],
     ["ConsoleAPI", "FirestoreAPI", "HostingAPI", "IdentityAPI", "OperationsAPI", "StorageAPI"],
@@ -35,12 +34,15 @@ import Testing
     // copies database files without a server.
     "LMDBEngine": ["HearthServer", "HearthCLI", "Benchmarks"],
     // Handlers of the API read documents only through the service, which authorizes each read.
-    "DocumentStore": ["QueryEngine", "Watch", "DatabaseService", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers"],
-    "QueryEngine": ["Watch", "DatabaseService"],
+    "DocumentStore": [
+      "QueryEngine", "PipelineEngine", "Watch", "DatabaseService", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers",
+    ],
+    "QueryEngine": ["PipelineEngine", "Watch", "DatabaseService"], "PipelineEngine": ["DatabaseService"],
     // Handlers receive their caller from authentication and cannot create one.
     "Callers": ["DatabaseService", "FileService", "GatewayCore", "Gateway", "HearthServer", "Benchmarks"],
     "KeyValue": [
-      "LMDBEngine", "DocumentStore", "QueryEngine", "Watch", "DatabaseService", "Accounts", "Files", "HearthServer",
+      "LMDBEngine", "DocumentStore", "QueryEngine", "PipelineEngine", "Watch", "DatabaseService", "Accounts", "Files",
+      "HearthServer",
       "HearthCLI", "Benchmarks",
     ],
     // Only the server and tools that measure or fuzz it use sockets.
@@ -54,9 +56,9 @@ import Testing
     // Each C library has one Swift module that wraps it.
     "CHTTPParser": ["Transport"], "CLMDB": ["LMDBEngine"], "CNGHTTP2": ["Transport", "TestSupport"],
     "COpenSSL": ["Transport"],
-    // Rules and the patterns of hosting have regular expressions.
-    "CRE2": ["Hosting", "RulesEngine"], "CBeneath": ["Hosting"], "CConsole": ["ConsoleAPI"],
-    "CSimdjson": ["WireFormat"], "CUV": ["Transport"],
+    // Rules, pipelines and the patterns of hosting have regular expressions.
+    "CRE2": ["Hosting", "RegularExpressions"], "CBeneath": ["Hosting"], "CConsole": ["ConsoleAPI"],
+    "CStemmer": ["PipelineEngine"], "CSimdjson": ["WireFormat"], "CUV": ["Transport"],
     // Benchmarks hold thousands of connections on one thread. The server does not use this module.
     "CEpoll": ["Benchmarks"],
     // `hearth doctor` asks the kernel whether the clock is synchronized.

@@ -13,6 +13,7 @@ import Testing
     ("Databases of an emulator", "Sources/Storage/DocumentStore/Catalog/BlankDatabases.swift"),
     ("Disk usage by collection", "Sources/Storage/DocumentStore/Maintenance/CollectionUseReport.swift"),
     ("Queries", "Sources/Query/QueryEngine/Planning/QueryError.swift"),
+    ("Expressions of pipelines", "Sources/Query/PipelineExpressions/ExpressionLimits.swift"),
     ("Listeners", "Sources/Watch/WatchStream.swift"),
     ("Changes that wait for a listener", "Sources/Watch/Subscriber.swift"),
     ("Changes that wait for all listeners", "Sources/Watch/WatchedDocument.swift"),
@@ -46,6 +47,7 @@ import Testing
     ("Hosting", "Sources/Services/Hosting/HostingLimits.swift"),
     ("Threads for work that waits", "Sources/Basics/WorkerLimits.swift"),
     ("Memory and temporary files of queries", "Sources/Basics/Scratch/ScratchLimits.swift"),
+    ("Pipelines", "Sources/Query/PipelineEngine/PipelineLimits.swift"),
     ("Connections", configurationPath),
     ("Connections over the admin socket", "Sources/HTTP/Transport/Connection/AdminPeer.swift"),
     ("HTTP/2", "Sources/HTTP/Transport/HTTP2/HTTP2Limits.swift"),
@@ -80,6 +82,7 @@ import Testing
       ("unfinishedBytesMax", "Sources/Storage/DocumentStore/Commit/CommitQueue.swift"),
       ("waitingBytesMax", "Sources/Watch/WatchedDocument.swift"),
       ("memoryBytesMax", "Sources/Basics/Scratch/ScratchLimits.swift"),
+      ("processBytesMax", "Sources/Query/PipelineEngine/PipelineLimits.swift"),
       ("cachedBytesMax", "Sources/Services/Hosting/HostingLimits.swift"),
       // Of the apps, and of the web SDK.
       ("knownBytesMax", "Sources/Services/Hosting/HostingLimits.swift"),

@@ -77,6 +77,13 @@ package enum Limits {
   /// The fields in the `orderBy` of a list request, as many as a composite index can have. A request with more is
   /// INVALID_ARGUMENT. Source: firestore-api.md, section 12.
   package static let orderFieldsMax = 100
+  /// The levels of values inside one argument of a pipeline: arrays, maps, functions and nested pipelines. A deeper
+  /// pipeline is INVALID_ARGUMENT. Source: Hearth's own limit, which bounds the stack; it leaves room for
+  /// ``subpipelineDepthMax`` nested pipelines.
+  package static let pipelineNestingDepthMax = 100
+  /// The levels of nested pipelines in a pipeline. A deeper pipeline is INVALID_ARGUMENT. Source: pipelines.md,
+  /// section 6.4.
+  package static let subpipelineDepthMax = 20
   /// The documents on one page of a list request that sets no page size. The response has a token for the next
   /// page. Source: firestore-api.md, section 14.
   package static let pageSizeDefault = 300

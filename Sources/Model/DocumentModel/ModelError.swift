@@ -41,6 +41,8 @@ package enum ModelError: Error, Equatable, Sendable {
   case invalidRegexOption(String)
   case documentNameSet
   case queryNotStructured
+  case pipelineNotStructured
+  case pipelineTooDeep
   case aggregationNotStructured
   case severalSelectors
   case emptyFilter
@@ -146,6 +148,10 @@ extension ModelError: CustomStringConvertible {
       "document.name must not be set"
     case .queryNotStructured:
       "only structured queries are supported"
+    case .pipelineNotStructured:
+      "The request has no structured_pipeline."
+    case .pipelineTooDeep:
+      "The pipeline's values are nested more than \(Limits.pipelineNestingDepthMax) levels deep."
     case .aggregationNotStructured:
       "only structured aggregation queries are supported"
     case .severalSelectors:

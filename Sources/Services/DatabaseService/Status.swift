@@ -3,6 +3,7 @@ package import DocumentModel
 import DocumentStore
 import Glibc
 import KeyValue
+import PipelineEngine
 import QueryEngine
 import Watch
 import WireFormat
@@ -64,6 +65,7 @@ package struct Status: Error, Equatable, Sendable {
     case let error as StorageError: self.init(error)
     case let error as ScratchError: self.init(error)
     case let error as QueryError: self.init(.invalidArgument, error.description)
+    case let error as PipelineError: self.init(Code(error.code), error.description)
     case WatchError.invalidArgument(let text): self.init(.invalidArgument, text)
     case WatchError.resourceExhausted(let text): self.init(.resourceExhausted, text)
     default: self.init(fault: "\(error)")
@@ -150,5 +152,17 @@ package struct Status: Error, Equatable, Sendable {
     self.init(code, message)
     // An oversized key or value is the client's error, not a fault of the server.
     if code != .invalidArgument { fault = error.description }
+  }
+}
+
+extension Status.Code {
+  fileprivate init(_ code: PipelineError.Code) {
+    switch code {
+    case .invalidArgument: self = .invalidArgument
+    case .failedPrecondition: self = .failedPrecondition
+    case .resourceExhausted: self = .resourceExhausted
+    case .deadlineExceeded: self = .deadlineExceeded
+    case .unimplemented: self = .unimplemented
+    }
   }
 }

@@ -239,7 +239,8 @@ package enum OrderedCode {
     appendBigEndian(UInt64(bitPattern: number) ^ (1 << 63), to: &out)
   }
 
-  static func append(double number: Double, to out: inout [UInt8]) {
+  /// Appends the code of a double value.
+  package static func append(double number: Double, to out: inout [UInt8]) {
     guard !number.isNaN else {
       out.append(TypeBracket.nan.rawValue)
       return
@@ -251,7 +252,7 @@ package enum OrderedCode {
 
   /// Appends an integer: the largest double that is not above it, then the distance from that double if doubles
   /// around it have gaps.
-  static func append(integer number: Int64, to out: inout [UInt8]) {
+  package static func append(integer number: Int64, to out: inout [UInt8]) {
     out.append(TypeBracket.number.rawValue)
     var base = Double(number)
     if base >= 0x1p63 || Int64(base) > number { base = base.nextDown }
@@ -277,6 +278,12 @@ package enum OrderedCode {
 
   private static func appendBigEndian(_ bits: UInt64, to out: inout [UInt8]) {
     withUnsafeBytes(of: bits.bigEndian) { out.append(raw: $0) }
+  }
+
+  /// Appends the whole code of a string value, given as UTF-8.
+  package static func append(string text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
+    out.append(TypeBracket.string.rawValue)
+    _ = appendBytes(text, to: &out, limit: .max)
   }
 
   private static func appendEscaped(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) {

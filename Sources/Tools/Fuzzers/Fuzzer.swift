@@ -3,6 +3,7 @@ import DocumentStore
 import FirebaseExport
 import FixtureTree
 import Hosting
+import PipelineExpressions
 import RulesEngine
 import Transport
 import WireFormat
@@ -74,6 +75,15 @@ struct Fuzzer: Sendable {
     Fuzzer(
       name: "rule-document", summary: "security rules over damaged documents and claims", corpus: Corpus.protobuf,
       tokens: [], run: RulesFuzz.storedDocument),
+    Fuzzer(
+      name: "pipeline-expression", summary: "expressions of pipelines: checking, compiling, evaluating",
+      corpus: Corpus.pipelineExpressions, tokens: [], run: ExpressionFuzz.expression),
+    Fuzzer(
+      name: "pipeline-row", summary: "expressions of pipelines over damaged documents, and states of accumulators",
+      corpus: Corpus.protobuf, tokens: [], run: ExpressionFuzz.storedRow),
+    Fuzzer(
+      name: "time-zone", summary: "files of the time zone database", corpus: Corpus.timeZones, tokens: [],
+      run: ExpressionFuzz.timeZone),
     Fuzzer(
       name: "hosting", summary: "firebase.json with the rules of web apps, and paths that they match",
       corpus: Corpus.hosting,

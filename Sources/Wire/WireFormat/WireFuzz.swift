@@ -67,6 +67,7 @@ package enum WireFuzz {
     _ = try? decoder.decode(message, RunAggregationQueryRequest(below: .root))
     _ = try? decoder.decode(message, PartitionQueryRequest(below: .root))
     _ = try? decoder.decode(message, ListCollectionIdsRequest(below: .root))
+    _ = try? decoder.decode(message, ExecutePipelineRequest())
     if let database = decoder.database {
       _ = try? decoder.listenRequest(message, in: database)
       _ = try? decoder.writeStreamRequest(message, in: database)

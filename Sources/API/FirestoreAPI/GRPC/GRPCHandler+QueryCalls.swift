@@ -2,7 +2,7 @@ import DatabaseService
 import DocumentModel
 import WireFormat
 
-// BatchGetDocuments, RunQuery, RunAggregationQuery, PartitionQuery.
+// BatchGetDocuments, RunQuery, RunAggregationQuery, ExecutePipeline, PartitionQuery.
 extension GRPCHandler {
   func batchGetDocuments(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
     let database = try Self.database(of: message)
@@ -37,6 +37,14 @@ extension GRPCHandler {
     try decode(message, request, in: parent.database, call) { [service] run, call in
       let cursor = try service.runAggregationQuery(run, in: parent.database, as: call.caller)
       call.send(AggregationResponseProducer(cursor), in: parent.database)
+    }
+  }
+
+  func executePipeline(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
+    let database = try Self.database(of: message)
+    try decode(message, ExecutePipelineRequest(), in: database, call) { [service] run, call in
+      let cursor = try service.executePipeline(run, in: database, as: call.caller)
+      call.send(PipelineResponseProducer(cursor), in: database)
     }
   }
 

@@ -46,9 +46,7 @@ package final class GRPCHandler: API {
       unary("UpdateDocument") { try $0.updateDocument($1, $2) },
       unary("DeleteDocument") { try $0.deleteDocument($1, $2) },
       unary("BatchWrite") { try $0.batchWrite($1, $2) },
-      unary("ExecutePipeline") { _, _, _ in
-        throw Status(.unimplemented, "This version of hearth does not run pipelines yet; use RunQuery.")
-      },
+      unary("ExecutePipeline") { try $0.executePipeline($1, $2) },
       stream("/google.firestore.v1.Firestore/Listen") { GRPCStream($1, GRPCListen($0, $1, StreamDatabase($2))) },
       stream("/google.firestore.v1.Firestore/Write") { GRPCStream($1, GRPCWrite($0, $1, StreamDatabase($2))) },
       unary(path: "/grpc.health.v1.Health/Check") { try $0.checkHealth($1, $2) },

@@ -4,7 +4,7 @@ import GatewayCore
 import Transport
 import WireFormat
 
-// RunQuery, RunAggregationQuery, PartitionQuery.
+// RunQuery, RunAggregationQuery, ExecutePipeline, PartitionQuery.
 extension RESTHandler {
   func runQuery(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly()
@@ -21,6 +21,17 @@ extension RESTHandler {
     try decode(request, call, message, isStreaming: true) { [service] run in
       call.send(
         AggregationResponseProducer(try service.runAggregationQuery(run, in: call.database, as: call.caller)))
+    }
+  }
+
+  func executePipeline(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
+    try call.parameters.allowOnly()
+    guard try call.target.parent().isRoot else {
+      throw Status(.invalidArgument, "A pipeline runs on a database, not on a document.")
+    }
+    try decode(request, call, ExecutePipelineRequest(), isStreaming: true) { [service] run in
+      let cursor = try service.executePipeline(run, in: call.database, as: call.caller)
+      call.send(PipelineResponseProducer(cursor))
     }
   }
 

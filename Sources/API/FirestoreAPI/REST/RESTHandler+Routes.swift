@@ -19,9 +19,7 @@ extension RESTHandler {
       row(.post, "{path...}:batchWrite") { try $0.batchWrite($1, $2) },
       row(.post, "{path...}:beginTransaction") { try $0.beginTransaction($1, $2) },
       row(.post, "{path...}:rollback") { try $0.rollback($1, $2) },
-      row(.post, "{path...}:executePipeline") { _, _, _ in
-        throw Status(.unimplemented, "This version of hearth does not run pipelines yet. Use runQuery.")
-      },
+      row(.post, "{path...}:executePipeline") { try $0.executePipeline($1, $2) },
       row(.post, "{path...}:write") { _, _, _ in
         throw Status(.unimplemented, "Write is available only as a gRPC stream or a WebChannel. Use commit.")
       },

@@ -32,7 +32,7 @@ package struct TransportConfiguration: Sendable {
   package var bodyBytesMax = 11 * 1024 * 1024
   /// Bytes of all partly received requests together. If less is free than a request needs, the server closes the
   /// connections whose request heads have been incomplete for the longest time, and responds 503 to the request.
-  package var bufferedBytesMax = 112 * 1024 * 1024
+  package var bufferedBytesMax = 80 * 1024 * 1024
   /// Bytes of all responses together that wait for their clients to take them. Above this, the server disconnects the
   /// clients that take theirs slowest.
   package var unsentBytesMax = 48 * 1024 * 1024

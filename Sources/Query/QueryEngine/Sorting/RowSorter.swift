@@ -1,4 +1,4 @@
-import Basics
+package import Basics
 import DocumentModel
 
 /// Sorts the results of a query that no index gives in order. Keys and paths are in scratch memory as long as there is
@@ -6,7 +6,7 @@ import DocumentModel
 ///
 /// Entries are sorted in batches as they arrive, so that no single step takes long; at the end the batches are merged.
 /// With a limit on results, whenever twice as many entries are held, the higher ones are dropped.
-struct RowSorter {
+package struct RowSorter {
   private let scratch: Scratch
   /// The number of lowest entries to keep, or `nil` for all.
   private let keptMax: Int?
@@ -24,7 +24,7 @@ struct RowSorter {
   private var highest: [UInt8]?
 
   /// Sorts all entries, or keeps only the lowest `keptMax`.
-  init(_ scratch: Scratch, keptMax: Int?) {
+  package init(_ scratch: Scratch, keptMax: Int?) {
     self.scratch = scratch
     self.keptMax = keptMax
     if let keptMax, keptMax <= Self.droppingMax { dropAt = max(2 * keptMax, Self.droppingMin) }
@@ -41,7 +41,7 @@ struct RowSorter {
 
   /// Adds an entry. Returns `false` if the query must wait for memory. Then call ``resume()`` in the next slice.
   /// - Throws: ``ScratchError`` if there is neither memory nor disk space.
-  mutating func add(_ key: [UInt8], path: [UInt8]) throws(ScratchError) -> Bool {
+  package mutating func add(_ key: [UInt8], path: [UInt8]) throws(ScratchError) -> Bool {
     guard keptMax != 0 else { return true }
     if let highest, Ordering.raw(key, highest) != .less { return true }
     guard try makeRoom(key.count + path.count) else {
@@ -55,13 +55,13 @@ struct RowSorter {
   }
 
   /// Adds the entry for which the query waited. Returns `false` if it must still wait.
-  mutating func resume() throws(ScratchError) -> Bool {
+  package mutating func resume() throws(ScratchError) -> Bool {
     guard let (key, path) = waiting.take() else { return true }
     return try add(key, path: path)
   }
 
   /// Returns all entries in order. Call it only if the query does not wait.
-  consuming func finish() throws(ScratchError) -> SortedEntries {
+  package consuming func finish() throws(ScratchError) -> SortedEntries {
     if var last = batch.take() {
       last.sort()
       guard !spilled.isEmpty else {

@@ -1,11 +1,11 @@
-import Basics
+package import Basics
 import DocumentModel
 
 /// An iterator that merges sorted batches in memory and in the temporary file: each step takes the lowest entry of all.
 ///
 /// Of each batch in the file, a small part is in memory (its window). With many batches the windows become smaller, so
 /// that all of them fit in one block; parts of keys and paths that do not fit are read when they are needed.
-struct SortedEntries {
+package struct SortedEntries {
   /// The rest of one batch.
   private struct Run {
     var batch: SortBatch?
@@ -60,7 +60,7 @@ struct SortedEntries {
 
   /// Returns the path of the next entry, or `nil` at the end.
   /// - Throws: ``ScratchError`` if the file cannot be read.
-  mutating func next() throws(ScratchError) -> [UInt8]? {
+  package mutating func next() throws(ScratchError) -> [UInt8]? {
     try start()
     guard let top = heap.first else { return nil }
     let path = try path(top.run)
@@ -80,7 +80,7 @@ struct SortedEntries {
 
   /// Writes one batch in memory to the file, if other queries need the memory. Call it once per slice.
   /// - Throws: ``ScratchError`` if the file cannot be written.
-  mutating func relieve() throws(ScratchError) {
+  package mutating func relieve() throws(ScratchError) {
     guard scratch.isNeeded, let index = runs.lastIndex(where: { $0.batch != nil }), let batch = runs[index].batch,
       windows != nil || runs.count > 1
     else { return }

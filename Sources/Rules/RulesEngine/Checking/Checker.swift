@@ -1,3 +1,5 @@
+import RegularExpressions
+
 /// Checks a parsed ruleset. Reports the errors and warnings of Google's engine in its words, and lint of Hearth's own.
 struct Checker {
   /// The greatest number of diagnostics kept for one ruleset.
@@ -402,7 +404,9 @@ struct Checker {
     if !Builtins.groups[group].signatures.contains(where: { $0.parameters.count == arguments.count }) {
       add(.warning, "Incorrect number of arguments supplied to function: \(name.text).", name.range)
     }
-    if Pattern.methodNames.contains(name.text), case .string(let text)? = arguments.first?.kind, Pattern(text) == nil {
+    if Compiler.patternMethods.contains(name.text), case .string(let text)? = arguments.first?.kind,
+      Pattern(text) == nil
+    {
       add(
         .error, "Invalid regular expression pattern. Pattern: \(String(decoding: text, as: UTF8.self)).",
         arguments[0].range)

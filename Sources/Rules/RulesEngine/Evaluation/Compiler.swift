@@ -1,5 +1,10 @@
+import RegularExpressions
+
 /// Compiles one service of a checked tree: names become numbers, and literals become constants.
 struct Compiler {
+  /// The methods whose first argument is a pattern.
+  static let patternMethods: Set<String> = ["matches", "split", "replace"]
+
   private let tree: RulesetTree
   private let source: SourceText
   private var program = Program.Parts()
@@ -200,7 +205,7 @@ struct Compiler {
         return add(
           Node(operation: .unknownFunction, a: first, b: count, c: text(Array(name.text.utf8))), expression)
       }
-      let pattern = Pattern.methodNames.contains(name.text) ? literalPattern(arguments) : -1
+      let pattern = Self.patternMethods.contains(name.text) ? literalPattern(arguments) : -1
       return add(Node(operation: .callMethod, pattern: pattern, a: first, b: count, c: Int32(group)), expression)
     }
   }

@@ -1,3 +1,5 @@
+import RegularExpressions
+
 /// A compiled ruleset: flat arrays of nodes, constants and match patterns. Immutable and shared between threads.
 ///
 /// An operation is a case of ``Operation``, and one evaluator executes all of them. Operations are not separate types,

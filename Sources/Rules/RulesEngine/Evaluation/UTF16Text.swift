@@ -1,3 +1,5 @@
+import Basics
+
 /// Functions for text in UTF-8 that the rules language counts in UTF-16 code units.
 ///
 /// A lone half of a surrogate pair is encoded in three bytes, like a character.

@@ -2,27 +2,10 @@ import Basics
 import DocumentModel
 import DocumentStore
 import Matching
+import PipelineEngine
 import QueryEngine
 import RulesEngine
-
-/// The rules that apply to a caller. No case is a default: each decision has to handle both.
-enum Access: Sendable {
-  /// No rules apply: the caller is an administrator, or counts as one because the database has no rules.
-  case unrestricted(Administrator)
-  /// Rules decide about each request.
-  case restricted(Authorizer)
-
-  /// Whether no rules apply.
-  var isUnrestricted: Bool { if case .unrestricted = self { true } else { false } }
-
-  /// The owner of the transactions that the caller begins. Callers without rules share their transactions.
-  var owner: TransactionOwner {
-    switch self {
-    case .unrestricted: .administrator
-    case .restricted(let authorizer): authorizer.auth.map { .user($0.uid ?? "") } ?? .unauthenticated
-    }
-  }
-}
+import WireFormat
 
 /// A database as one caller may use it.
 ///
@@ -224,6 +207,17 @@ package struct DatabaseAccess: Sendable {
     return ListingGrant(database: id, query: query, response: try continuation(of: .listing(query), &snapshot))
   }
 
+  /// Authorizes the sources of a pipeline, each like a query of its own. Documents by name are authorized when they are
+  /// read.
+  /// - Throws: `PERMISSION_DENIED` if the rules deny one of them, or apply to the caller and cannot decide.
+  func grantPipeline(_ plan: PipelinePlan, _ snapshot: inout GuardedSnapshot) throws -> PipelineGrant {
+    if !isUnrestricted { try plan.requireDecidable(inPast: snapshot.readTime.version != nil) }
+    for query in plan.queries { try requireList(query, &snapshot) }
+    var grant = PipelineGrant(plan: plan, response: try continuation(of: .pipeline(plan), &snapshot))
+    if case .restricted(let authorizer) = access { grant.gets = PipelineGets(database, authorizer, plan) }
+    return grant
+  }
+
   private func requireList(_ query: Query, _ snapshot: inout GuardedSnapshot) throws {
     try authorize(&snapshot) { authorizer, evaluation, snapshot, _ in
       try evaluation.requireList(
@@ -299,8 +293,10 @@ package struct DatabaseAccess: Sendable {
     let version = try snapshot.lastVersion()
     if version > response.authorization.version {
       try require(.newest, by: authorizer, &snapshot) { evaluation, snapshot in
-        try evaluation.requireList(
-          subject.query, by: authorizer, in: database, isInTransaction: snapshot.readTime.isInTransaction)
+        for query in subject.queries {
+          try evaluation.requireList(
+            query, by: authorizer, in: database, isInTransaction: snapshot.readTime.isInTransaction)
+        }
       }
       response.review = response.review ?? review(of: response)
     }
@@ -400,6 +396,24 @@ struct QueryGrant: ~Copyable {
   }
 }
 
+/// Proof that a caller may receive the results of one pipeline at one moment.
+struct PipelineGrant: ~Copyable {
+  let plan: PipelinePlan
+  let response: Continuation
+  fileprivate var gets: PipelineGets?
+
+  fileprivate init(plan: PipelinePlan, response: Continuation) {
+    self.plan = plan
+    self.response = response
+  }
+}
+
+/// A running pipeline whose results can be read only with ``GuardedSnapshot/slice(_:_:)``.
+struct GuardedPipeline {
+  let execution: PipelineExecution
+  fileprivate let gets: PipelineGets?
+}
+
 /// Proof that a caller may list the documents in the scope of a query without a filter.
 struct ListingGrant: ~Copyable {
   let query: Query
@@ -411,46 +425,6 @@ struct ListingGrant: ~Copyable {
     self.database = database
     self.query = query
     self.response = response
-  }
-}
-
-// MARK: - Long responses
-
-/// The moment that the slices of a response show, and when the newest state last allowed it.
-struct Continuation {
-  /// The part of a request that rules see again.
-  fileprivate enum Subject {
-    case query(ResolvedQuery)
-    case listing(Query)
-
-    var query: Query {
-      switch self {
-      case .query(let resolved): resolved.query
-      case .listing(let query): query
-      }
-    }
-
-    /// Returns the documents that the proof for the query covers, or `nil` if it covers no document.
-    func range(in database: DatabaseID) -> QueryRange? {
-      switch self {
-      case .query(let resolved): resolved.range()
-      case .listing(let query):
-        QueryRange(listing: QueryScope(query), orders: query.orders, from: nil, includesMissing: false, in: database)
-      }
-    }
-  }
-
-  let readTime: ReadTime
-  /// `nil` if no rules apply.
-  fileprivate let subject: Subject?
-  fileprivate var authorization: Authorization
-  /// Reviews changed results; `nil` if the response shows the newest state, or no rules apply.
-  fileprivate var review: PastReview?
-
-  fileprivate init(readTime: ReadTime, subject: Subject?, authorization: Authorization) {
-    self.readTime = readTime
-    self.subject = subject
-    self.authorization = authorization
   }
 }
 
@@ -528,6 +502,31 @@ struct GuardedSnapshot: ~Copyable {
     try execution.slice(reader.snapshot, units: QueryExecution.sliceUnits)
   }
 
+  /// Plans the pipeline that a grant is for.
+  func pipeline(
+    _ grant: borrowing PipelineGrant, in database: DatabaseID, now: Timestamp, _ indexes: IndexCatalog
+  ) throws -> GuardedPipeline {
+    GuardedPipeline(
+      execution: try PipelineExecution(
+        grant.plan, in: database, reader.snapshot, at: grant.response.readTime.timestamp.microseconds, now: now,
+        indexes, scratch), gets: grant.gets)
+  }
+
+  /// Continues a pipeline; see ``PipelineEngine/PipelineExecution/slice(_:units:review:_:)``.
+  func slice(_ pipeline: GuardedPipeline, _ found: (PipelineResult) throws -> Bool) throws {
+    guard review != nil || pipeline.gets != nil else { return try pipeline.execution.slice(reader.snapshot, found) }
+    let review = review
+    var newest = SnapshotReader(reader.snapshot)
+    var evaluation: SliceEvaluation?
+    try pipeline.execution.slice(
+      reader.snapshot,
+      review: { source, key, document in
+        if let document { try review?.check(key, document, &newest, &evaluation) }
+        try pipeline.gets?.check(source, key, document, &newest, &evaluation)
+        return evaluation?.isSpent != true
+      }, found)
+  }
+
   /// Plans to divide the results of the query that a grant is for.
   func sampler(cutsMax: Int, _ grant: borrowing QueryGrant) throws -> PartitionSampler {
     try PartitionSampler(
@@ -578,22 +577,5 @@ struct GuardedSnapshot: ~Copyable {
     guard let version else { return try reader.document(key) }
     guard let row = try reader.collection(key.collection) else { return nil }
     return try reader.document(key.id, in: row.number, at: version)
-  }
-}
-
-extension DocumentDatabase {
-  /// Returns the document as a commit left it, regardless of later changes.
-  fileprivate func written(_ key: DocumentKey, at version: Timestamp) throws -> Document {
-    try read { reader in
-      guard let row = try reader.collection(key.collection),
-        let stored = try reader.document(key.id, in: row.number, at: version.microseconds)
-      else {
-        throw Status(.notFound, "Document \"\(ResourceName(database: id, path: key.path).text)\" not found.")
-      }
-      return Document(
-        key: key, fields: EncodedFields(canonical: Array(stored.fields)),
-        createTime: Timestamp(uncheckedMicroseconds: stored.createVersion),
-        updateTime: Timestamp(uncheckedMicroseconds: stored.updateVersion))
-    }
   }
 }

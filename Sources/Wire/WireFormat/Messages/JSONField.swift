@@ -6,8 +6,9 @@ extension JSONMessageDecoder {
   /// - Throws: ``WireError`` with the documented text if the value is malformed or the message invalid.
   package func decode<M: DecodableMessage>(_ value: JSONValue, _ message: M) throws(WireError) -> M.Decoded {
     var message = message
-    var members = try members(of: value, M.typeName)
+    var members = try allMembers(of: value, M.typeName)
     while let (name, value) = members.next() {
+      if value.isNull, M.nullMember.map(name.spells) != true { continue }
       var field = JSONField(name, value, self)
       try message.decode(&field)
       guard field.isKnown else { throw unknown(name) }
@@ -56,6 +57,13 @@ package struct JSONField: MessageField {
   package func bool() throws(WireError) -> Bool { try decoder.bool(value, field) }
   package func int32() throws(WireError) -> Int32 { try decoder.int32(value, field) }
   package func int64() throws(WireError) -> Int64 { try decoder.int64(value, field) }
+
+  package func double() throws(WireError) -> Double { try decoder.double(value, field) }
+
+  package func null() throws(WireError) {
+    if value.isNull { return }
+    _ = try enumeration("type.googleapis.com/google.protobuf.NullValue", ["NULL_VALUE"])
+  }
 
   package func enumeration(_ type: StaticString, _ names: [StaticString]) throws(WireError) -> Int {
     try decoder.enumeration(value, field, type, names)
@@ -127,6 +135,20 @@ package struct JSONField: MessageField {
       decoder.element(index)
       index += 1
       try body(JSONField(name, element, decoder))
+    }
+  }
+
+  package func forEachEntry(_ body: (String, JSONField) throws(WireError) -> Void) throws(WireError) {
+    decoder.enter(field)
+    defer { decoder.leave() }
+    guard case .object(var entries) = value.kind else {
+      throw .invalidValue(path: decoder.path.text(), type: "map", text: "an object is expected")
+    }
+    var index = 0
+    while let (key, content) = entries.next() {
+      decoder.path.entry(index)
+      index += 1
+      try body(String(decoding: key.bytes, as: UTF8.self), JSONField(key, content, decoder))
     }
   }
 

@@ -13,6 +13,8 @@ package protocol DecodableMessage {
   associatedtype Decoded = Self
   /// The full name of the message, such as `google.firestore.v1.Write`.
   static var typeName: StaticString { get }
+  /// The member of the message for which a JSON `null` is a value. For all others it means that they are not set.
+  static var nullMember: StaticString? { get }
   /// Decodes a member of the message in JSON.
   ///
   /// - Throws: ``WireError`` with the documented text if the field is malformed.
@@ -25,6 +27,10 @@ package protocol DecodableMessage {
   ///
   /// - Throws: ``WireError`` if the fields do not form a message.
   func decoded() throws(WireError) -> Decoded
+}
+
+extension DecodableMessage {
+  package static var nullMember: StaticString? { nil }
 }
 
 extension DecodableMessage where Decoded == Self {
@@ -58,6 +64,9 @@ package protocol MessageField {
   func bool() throws(WireError) -> Bool
   func int32() throws(WireError) -> Int32
   func int64() throws(WireError) -> Int64
+  func double() throws(WireError) -> Double
+  /// Checks a `google.protobuf.NullValue`, which in JSON can be `null`.
+  func null() throws(WireError)
   /// The number of an enum's value. In JSON it is an index in `names`, where gaps in the numbers are empty names. In
   /// protobuf it can be any number.
   func enumeration(_ type: StaticString, _ names: [StaticString]) throws(WireError) -> Int
@@ -83,6 +92,8 @@ package protocol MessageField {
   var database: DatabaseID? { get }
   /// Calls `body` with each element of a repeated field. In JSON the field has all elements, in protobuf one.
   func forEach(_ body: (Self) throws(WireError) -> Void) throws(WireError)
+  /// Calls `body` with each entry of a `map<string, …>`. In JSON the field has all entries, in protobuf one.
+  func forEachEntry(_ body: (String, Self) throws(WireError) -> Void) throws(WireError)
   /// Whether a repeated field that occurs again adds its elements. That is so in protobuf; in JSON the last member
   /// replaces the others.
   var addsElements: Bool { get }

@@ -66,6 +66,12 @@ package protocol MessageWriter {
   mutating func duration(microseconds: Int64)
   /// Writes the full name of a document. `root` is the name of the documents root.
   mutating func documentName(_ root: [UInt8], _ key: DocumentKey)
+  /// Writes a string given as UTF-8.
+  mutating func text(_ value: UnsafeRawBufferPointer)
+  /// Writes the fields of a document, a `map<string, Value>`. They are not empty.
+  mutating func fields(_ fields: EncodedMap) throws(WireError)
+  /// Writes a `google.protobuf.Any` that contains a `google.protobuf.StringValue`.
+  mutating func anyString(_ value: String)
   mutating func value(_ value: Value) throws(WireError)
   /// Writes a `map<string, Value>`.
   mutating func map(_ entries: [(String, Value)]) throws(WireError)
@@ -162,6 +168,21 @@ extension JSONWriter: MessageWriter {
     root.withUnsafeBytes { root in document.path.bytes.withUnsafeBytes { string(root, slash: $0) } }
   }
 
+  package mutating func text(_ value: UnsafeRawBufferPointer) { string(value) }
+
+  package mutating func fields(_ fields: EncodedMap) throws(WireError) {
+    try DocumentJSON.append(fields: fields, to: &self)
+  }
+
+  package mutating func anyString(_ value: String) {
+    beginObject()
+    key("@type")
+    string("type.googleapis.com/google.protobuf.StringValue")
+    key("value")
+    string(value)
+    endObject()
+  }
+
   package mutating func value(_ value: Value) throws(WireError) { try DocumentJSON.append(value, to: &self) }
 
   package mutating func map(_ entries: [(String, Value)]) throws(WireError) {
@@ -231,6 +252,31 @@ package struct ProtobufMessageWriter: MessageWriter {
     bytes.append(contentsOf: root)
     bytes.append(UInt8(ascii: "/"))
     bytes.append(contentsOf: key.path.bytes)
+  }
+
+  package mutating func text(_ value: UnsafeRawBufferPointer) { ProtobufWriter.bytes(number, value, to: &bytes) }
+
+  package mutating func fields(_ fields: EncodedMap) throws(WireError) {
+    let tag = UInt8(number << 3) | ProtobufReader.WireType.lengthDelimited.rawValue
+    guard fields.entryTag != tag else { return bytes.append(raw: fields.bytes) }
+    var iterator = fields.makeIterator()
+    var start = iterator.position
+    while try iterator.next() != nil {
+      bytes.append(tag)
+      bytes.append(raw: UnsafeRawBufferPointer(rebasing: fields.bytes[(start + 1)..<iterator.position]))
+      start = iterator.position
+    }
+  }
+
+  package mutating func anyString(_ value: String) {
+    message { out in
+      out.field(1, "typeUrl")
+      out.string("type.googleapis.com/google.protobuf.StringValue")
+      out.message(2, "value") { out in
+        out.field(1, "value")
+        out.string(value)
+      }
+    }
   }
 
   package mutating func value(_ value: Value) {

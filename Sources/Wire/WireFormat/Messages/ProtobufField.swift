@@ -46,6 +46,8 @@ package struct ProtobufField: MessageField {
   package func bool() throws(WireError) -> Bool { field.bool }
   package func int32() throws(WireError) -> Int32 { field.int32 }
   package func int64() throws(WireError) -> Int64 { field.int64 }
+  package func double() throws(WireError) -> Double { field.double }
+  package func null() throws(WireError) {}
   package func enumeration(_ type: StaticString, _ names: [StaticString]) throws(WireError) -> Int { Int(field.int32) }
   package func int32Value() throws(WireError) -> Int32 { Int32(truncatingIfNeeded: try int64Value()) }
 
@@ -98,4 +100,20 @@ package struct ProtobufField: MessageField {
   package var addsElements: Bool { true }
 
   package func forEach(_ body: (ProtobufField) throws(WireError) -> Void) throws(WireError) { try body(self) }
+
+  package func forEachEntry(_ body: (String, ProtobufField) throws(WireError) -> Void) throws(WireError) {
+    var key = ""
+    var value = ProtobufReader.Field(number: 2, wireType: .lengthDelimited, bits: 0, bytes: Self.empty)
+    var entry = ProtobufReader(field.bytes)
+    while let part = try entry.next() {
+      switch (part.number, part.wireType) {
+      case (1, .lengthDelimited): key = String(decoding: try ProtobufMessageDecoder.text(part), as: UTF8.self)
+      case (2, .lengthDelimited): value = part
+      default: break
+      }
+    }
+    try body(key, ProtobufField(value, decoder))
+  }
+
+  private static var empty: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: nil, count: 0) }
 }

@@ -123,8 +123,10 @@ extension EncodedFields {
   ///
   /// Members of the message other than `fields` are skipped.
   /// - Throws: ``WireError`` if the message is malformed or violates a rule for values.
-  package static func canonical(fromClient bytes: UnsafeRawBufferPointer) throws(WireError) -> EncodedFields {
-    var encoder = CanonicalEncoder(.stored)
+  package static func canonical(
+    fromClient bytes: UnsafeRawBufferPointer, in edition: Edition = .standard
+  ) throws(WireError) -> EncodedFields {
+    var encoder = CanonicalEncoder(.stored, edition)
     try encoder.appendFields(fromClient: bytes)
     return EncodedFields(canonical: encoder.bytes)
   }

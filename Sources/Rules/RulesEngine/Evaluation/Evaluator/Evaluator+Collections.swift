@@ -1,3 +1,4 @@
+import Basics
 import WireFormat
 
 /// Methods of lists, sets, maps and map differences.

@@ -1,3 +1,4 @@
+import Basics
 import DocumentModel
 
 /// Authorizes requests: finds the match blocks that apply and evaluates their conditions.

@@ -1,3 +1,4 @@
+import Basics
 import Glibc
 
 /// Arithmetic, comparison, `is` and `in`.

@@ -1,4 +1,5 @@
 import Basics
+import RegularExpressions
 import WireFormat
 
 /// Strings, bytes and paths.
@@ -186,7 +187,7 @@ extension Evaluator {
     if node.pattern >= 0, let program { return program.regularExpressions[Int(node.pattern)] }
     // The charge does not depend on the contents of the cache.
     guard charge(PatternShape.costOfCompiling(text)) else { return nil }
-    return PatternCache.shared.pattern(text)
+    return Self.patterns.pattern(text)
   }
 
   private func join(_ list: RuleValue, _ separator: RuleValue) -> RuleValue {
@@ -238,9 +239,9 @@ extension Evaluator {
       out.append(contentsOf: text[last..<bounds[0]])
       last = bounds[1]
       isValid = append(template, pattern, text, bounds, to: &out)
-      return isValid && stopped == nil && out.count <= Arena.bytesMax
+      return isValid && stopped == nil && out.count <= Self.memoryBytesMax
     }
-    guard stopped == nil, out.count <= Arena.bytesMax else { return outOfMemory() }
+    guard stopped == nil, out.count <= Self.memoryBytesMax else { return outOfMemory() }
     guard isValid else { return failure(.replacement, text: template) }
     out.append(contentsOf: text[last...])
     return self.text(out)
@@ -258,7 +259,7 @@ extension Evaluator {
       if charge(16 + group.count >> 2) { out.append(contentsOf: group) }
     }
     var index = 0
-    while index < template.count, charge(4), out.count <= Arena.bytesMax {
+    while index < template.count, charge(4), out.count <= Self.memoryBytesMax {
       let byte = template[index]
       let next = index + 1 < template.count ? template[index + 1] : 0
       if byte == UInt8(ascii: "\\"), index + 1 < template.count {

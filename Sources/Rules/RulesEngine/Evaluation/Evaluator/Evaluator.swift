@@ -1,4 +1,6 @@
+import Basics
 import DocumentModel
+import RegularExpressions
 
 /// Evaluates the conditions of a program for one request at a time.
 ///
@@ -28,8 +30,13 @@ package final class Evaluator {
   /// most 1 MiB. Beyond this, a pattern is compiled again when it is used. Source: Hearth's own limit, which bounds
   /// memory.
   static let patternsKeptMax = 16
+  /// The computed values of one decision, in bytes. An expression that needs more fails. Source: Hearth's own limit,
+  /// which bounds memory.
+  static let memoryBytesMax = 32 << 20
+  /// The patterns that conditions computed last, of all rulesets.
+  static let patterns = PatternCache(patternsMax: patternsKeptMax)
 
-  var arena = Arena()
+  var arena = Arena(bytesMax: memoryBytesMax)
   var nodes: UnsafeMutablePointer<Program.Node>
   var operands: UnsafeMutablePointer<Int32>
   var constants: UnsafeMutablePointer<RuleValue>

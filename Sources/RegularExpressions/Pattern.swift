@@ -1,14 +1,11 @@
 import CRE2
 
-/// A compiled regular expression. Immutable.
-final class Pattern: @unchecked Sendable {
+/// A compiled regular expression of RE2. Immutable.
+package final class Pattern: @unchecked Sendable {
   // `@unchecked` is safe: RE2 objects support concurrent use, and this one is never changed.
 
-  /// The methods whose first argument is a pattern.
-  static let methodNames: Set<String> = ["matches", "split", "replace"]
-
   /// The greatest number of groups that a replacement can refer to.
-  static let groupsMax = 63
+  package static let groupsMax = 63
   private static let memoryBytesMax = 1 << 20
 
   private let compiled: OpaquePointer
@@ -16,10 +13,10 @@ final class Pattern: @unchecked Sendable {
   private let size: Int
   private let shape: PatternShape
   /// The number of capturing groups, at most ``groupsMax``.
-  let groupCount: Int
+  package let groupCount: Int
 
   /// Compiles a pattern. Returns `nil` if RE2 rejects it.
-  init?(_ text: some Collection<UInt8>) {
+  package init?(_ text: some Collection<UInt8>) {
     let translated = Self.translated(Array(text))
     guard
       let compiled = translated.withUnsafeBytes({
@@ -47,7 +44,7 @@ final class Pattern: @unchecked Sendable {
         isQuoted = text[index + 1] == UInt8(ascii: "Q")
         out.append(text[index])
         index += 1
-      } else if at("(?<"), index + 3 < text.count, Lexer.startsWord(text[index + 3]) {
+      } else if at("(?<"), index + 3 < text.count, startsName(text[index + 3]) {
         out += Array("(?P".utf8)
         index += 2
         continue
@@ -58,8 +55,13 @@ final class Pattern: @unchecked Sendable {
     return out
   }
 
+  private static func startsName(_ byte: UInt8) -> Bool {
+    (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte) || byte == UInt8(ascii: "_")
+      || byte == UInt8(ascii: "$")
+  }
+
   /// Whether the pattern matches the whole text. Returns `false` if `charge` refuses a cost, in steps.
-  func matches(_ text: UnsafeRawBufferPointer, charge: (Int) -> Bool) -> Bool {
+  package func matches(_ text: UnsafeRawBufferPointer, charge: (Int) -> Bool) -> Bool {
     guard charge(text.count * costOfByte(text, isSmall: shape.isSmall)) else { return false }
     return hearth_pattern_matches(compiled, text.baseAddress, text.count)
   }
@@ -84,7 +86,7 @@ final class Pattern: @unchecked Sendable {
   private static let automatonBytesMin = 150_000
 
   /// Returns the number of a named group, or `nil` if the pattern does not have it.
-  func group(named name: UnsafeRawBufferPointer) -> Int? {
+  package func group(named name: UnsafeRawBufferPointer) -> Int? {
     let number = Int(hearth_pattern_group_named(compiled, name.baseAddress, name.count))
     return number >= 0 && number <= groupCount ? number : nil
   }
@@ -94,7 +96,7 @@ final class Pattern: @unchecked Sendable {
   ///
   /// Matches do not overlap. After an empty match the search continues one character later, and an empty match may
   /// directly follow another match, as in Google's engine.
-  func forEachMatch(
+  package func forEachMatch(
     in text: UnsafeRawBufferPointer, groups: Int, charge: (Int) -> Bool,
     _ body: (UnsafeBufferPointer<Int>) -> Bool
   ) {

@@ -1,8 +1,12 @@
 import Synchronization
 
-/// The patterns that conditions computed last, of all rulesets. A literal pattern is compiled with its ruleset instead.
-final class PatternCache: Sendable {
-  static let shared = PatternCache()
+/// The patterns that expressions computed last. A literal pattern is compiled with its ruleset or pipeline instead.
+package final class PatternCache: Sendable {
+  /// The number of patterns that the cache keeps.
+  private let patternsMax: Int
+
+  /// Creates an empty cache for `patternsMax` patterns. Each takes at most 1 MiB.
+  package init(patternsMax: Int) { self.patternsMax = patternsMax }
 
   private struct Entry {
     let text: [UInt8]
@@ -13,7 +17,7 @@ final class PatternCache: Sendable {
   private let entries = Mutex<[Entry]>([])
 
   /// Returns the compiled pattern, or `nil` if RE2 rejects the text. Cost: compiles it unless it was used recently.
-  func pattern(_ text: UnsafeRawBufferPointer) -> Pattern? {
+  package func pattern(_ text: UnsafeRawBufferPointer) -> Pattern? {
     let known = entries.withLock { entries -> Pattern? in
       guard let place = entries.lastIndex(where: { $0.text.elementsEqual(text) }) else { return nil }
       let entry = entries.remove(at: place)
@@ -23,7 +27,7 @@ final class PatternCache: Sendable {
     if let known { return known }
     guard let pattern = Pattern(text) else { return nil }
     entries.withLock { entries in
-      if entries.count >= Evaluator.patternsKeptMax { entries.removeFirst() }
+      if entries.count >= patternsMax { entries.removeFirst() }
       entries.append(Entry(text: Array(text), pattern: pattern))
     }
     return pattern

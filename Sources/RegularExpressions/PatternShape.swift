@@ -1,5 +1,5 @@
 /// Properties of a pattern that determine the time to compile it and to search with it.
-struct PatternShape {
+package struct PatternShape {
   /// Whether the automaton that matches a whole text has few states, whatever the text is.
   ///
   /// This holds for a sequence of single characters and classes of which only the last may repeat, with few
@@ -77,7 +77,7 @@ struct PatternShape {
   /// The cost of compiling a pattern, in steps of about a nanosecond: at least the time that RE2 takes for the worst
   /// pattern with as many bytes, classes and repetitions. Classes of Unicode's characters and repetitions with a count
   /// are the most expensive parts.
-  static func costOfCompiling(_ text: UnsafeRawBufferPointer) -> Int {
+  package static func costOfCompiling(_ text: UnsafeRawBufferPointer) -> Int {
     var classes = 0
     var brackets = 0
     var counts = 0

@@ -1,21 +1,24 @@
 import Glibc
 
-/// Memory for the values of one decision, freed all at once. Values of rules hold plain pointers into it.
+/// Memory for the values of one evaluation, freed all at once. The values are plain pointers into it: those of one
+/// decision of security rules, or those of one row of a pipeline.
 ///
-/// The arena keeps its first block between decisions, so that common decisions do not allocate.
-struct Arena: ~Copyable {
-  /// The limit of memory for one decision, in bytes. An expression that needs more fails.
-  static let bytesMax = 32 << 20
+/// The arena keeps its first block between evaluations, so that most evaluations do not allocate.
+package struct Arena: ~Copyable {
   private static let firstBlockBytes = 32 << 10
 
-  private var block: UnsafeMutableRawPointer
-  private var blockBytes = Arena.firstBlockBytes
-  private var offset = 0
+  /// The limit of memory for one evaluation, in bytes.
+  package let bytesMax: Int
+  @usableFromInline var block: UnsafeMutableRawPointer
+  @usableFromInline var blockBytes = Arena.firstBlockBytes
+  @usableFromInline var offset = 0
   /// The full blocks, beginning with the first block. Empty while the first block is in use.
   private var retired: [UnsafeMutableRawPointer] = []
   private var retiredBytes = 0
 
-  init() {
+  /// Creates an arena that holds at most `bytesMax` bytes.
+  package init(bytesMax: Int) {
+    self.bytesMax = bytesMax
     block = UnsafeMutableRawPointer.allocate(byteCount: Self.firstBlockBytes, alignment: 16)
   }
 
@@ -24,8 +27,8 @@ struct Arena: ~Copyable {
     for old in retired { old.deallocate() }
   }
 
-  /// Frees everything for the next decision. All pointers into the arena become invalid.
-  mutating func reset() {
+  /// Frees everything for the next evaluation. All pointers into the arena become invalid.
+  package mutating func reset() {
     offset = 0
     if retired.isEmpty { return }
     block.deallocate()
@@ -36,9 +39,10 @@ struct Arena: ~Copyable {
     retiredBytes = 0
   }
 
-  /// Returns memory for `count` bytes, aligned for any value, or `nil` if the decision has reached its limit.
+  /// Returns memory for `count` bytes, aligned for any value, or `nil` if the limit is reached.
+  @inlinable
   @inline(__always)
-  mutating func take(bytes count: Int) -> UnsafeMutableRawPointer? {
+  package mutating func take(bytes count: Int) -> UnsafeMutableRawPointer? {
     let aligned = (count + 15) & ~15
     if aligned <= blockBytes - offset {
       defer { offset += aligned }
@@ -48,8 +52,9 @@ struct Arena: ~Copyable {
   }
 
   @inline(never)
-  private mutating func takeFromNewBlock(_ count: Int) -> UnsafeMutableRawPointer? {
-    guard count >= 0, count <= Self.bytesMax - retiredBytes - blockBytes else { return nil }
+  @usableFromInline
+  mutating func takeFromNewBlock(_ count: Int) -> UnsafeMutableRawPointer? {
+    guard count >= 0, count <= bytesMax - retiredBytes - blockBytes else { return nil }
     retired.append(block)
     retiredBytes += blockBytes
     blockBytes = max(count, min(2 * blockBytes, 1 << 20))
@@ -59,8 +64,9 @@ struct Arena: ~Copyable {
   }
 
   /// Returns uninitialized memory for `count` elements of a trivial type, or `nil` if the limit is reached.
+  @inlinable
   @inline(__always)
-  mutating func take<Element>(_ type: Element.Type, _ count: Int) -> UnsafeMutablePointer<Element>? {
+  package mutating func take<Element>(_ type: Element.Type, _ count: Int) -> UnsafeMutablePointer<Element>? {
     let (bytes, overflow) = count.multipliedReportingOverflow(by: MemoryLayout<Element>.stride)
     guard !overflow else { return nil }
     return take(bytes: bytes)?.bindMemory(to: Element.self, capacity: count)
