@@ -118,7 +118,7 @@ import WireFormat
     for number in 1...3 {
       let write =
         #"{"streamToken":"MA==","writes":[{"update":{"name":"\#(TestServer.name)/c/w\#(number)","fields":{}}}]}"#
-      _ = try channel.send(ChannelClient.form([write], from: number), acknowledging: number)
+      _ = try channel.send(ChannelClient.form([write], from: number), acknowledging: 1)
     }
     var rest = ""
     while !rest.contains("RESOURCE_EXHAUSTED"), let part = try channel.back?.next() { rest += part }
