@@ -55,12 +55,14 @@ package struct RowSorter {
   }
 
   /// Adds the entry for which the query waited. Returns `false` if it must still wait.
+  /// - Throws: ``ScratchError`` if the query needs more than its limits or has waited too long.
   package mutating func resume() throws(ScratchError) -> Bool {
     guard let (key, path) = waiting.take() else { return true }
     return try add(key, path: path)
   }
 
   /// Returns all entries in order. Call it only if the query does not wait.
+  /// - Throws: ``ScratchError`` if the temporary file cannot be written.
   package consuming func finish() throws(ScratchError) -> SortedEntries {
     if var last = batch.take() {
       last.sort()
