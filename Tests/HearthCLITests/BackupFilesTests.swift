@@ -94,7 +94,9 @@ import TestSupport
       try HearthBinary.run(["files", "cp", directory.file("x.txt"), "gs:///notes/"] + data).exit == .code(0))
     try #require(try HearthBinary.run(["files", "cp", "gs:///notes/x.txt", "gs:///y"] + data).exit == .code(0))
     let stats = try HearthBinary.run(["stats", "--data", directory.file("d")])
-    #expect(stats.output == "no databases\nfiles: 2 files, 4 B in 1 bucket; 2 B of content\n")
+    #expect(
+      stats.output
+        == "no databases\naccounts of demo: 0 accounts, 24 KiB\nfiles: 2 files, 4 B in 1 bucket; 2 B of content\n")
     let fine = try HearthBinary.run(["check", directory.file("d"), "--json"])
     let json = try #require(try JSONSerialization.jsonObject(with: Data(fine.output.utf8)) as? [String: Any])
     let files = try #require(json["files"] as? [String: Any])

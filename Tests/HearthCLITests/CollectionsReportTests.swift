@@ -6,7 +6,10 @@ import TestSupport
 @Suite(.needs(.hearth)) struct CollectionsReportTests {
   private let directory: TemporaryDirectory
 
-  init() throws { directory = try TemporaryDirectory() }
+  init() throws {
+    directory = try TemporaryDirectory()
+    try directory.makeDataDirectory("d")
+  }
 
   private func run(_ words: [String]) throws -> String {
     let (exit, output) = try HearthBinary.run(words)

@@ -8,7 +8,10 @@ import TestSupport
 @Suite(.needs(.hearth)) struct DataFormsTests {
   private let directory: TemporaryDirectory
 
-  init() throws { directory = try TemporaryDirectory() }
+  init() throws {
+    directory = try TemporaryDirectory()
+    try directory.makeDataDirectory("d")
+  }
 
   private func run(_ arguments: String...) throws -> (exit: ProcessExit?, output: String) {
     try HearthBinary.run(arguments + ["--data", directory.file("d"), "--project", "demo"])

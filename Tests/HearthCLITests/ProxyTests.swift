@@ -162,9 +162,12 @@ struct ProxyTests {
     let directory = try TemporaryDirectory()
     let (first, second) = (try TestAuthority(), try TestAuthority())
     let path = directory.path
-    for (authority, name) in [(first, "first"), (second, "second")] {
+    // The hook ignores the certificates of other names.
+    for (authority, name) in [
+      (first, "first/shop.example.com"), (second, "second/shop.example.com"), (second, "second/other.example.com"),
+    ] {
       let certificate = try authority.issue(for: "DNS:localhost")
-      try FileManager.default.createDirectory(atPath: directory.file(name), withIntermediateDirectories: false)
+      try FileManager.default.createDirectory(atPath: directory.file(name), withIntermediateDirectories: true)
       try FileManager.default.copyItem(atPath: certificate.file, toPath: directory.file("\(name)/fullchain.pem"))
       try FileManager.default.copyItem(atPath: certificate.keyFile, toPath: directory.file("\(name)/privkey.pem"))
     }
@@ -173,12 +176,14 @@ struct ProxyTests {
         "hook",
         script.replacingOccurrences(of: "/etc/hearth", with: path)
           .replacingOccurrences(of: "-o hearth -g hearth", with: "-o \(geteuid()) -g \(getegid())")
-          .replacingOccurrences(of: "systemctl reload hearth", with: reload))
+          .replacingOccurrences(of: "systemctl try-reload-or-restart hearth", with: reload))
       let run = try ServerProcess(
         executable: "/usr/bin/env", arguments: ["RENEWED_LINEAGE=\(path)/\(lineage)", "/bin/sh", file])
       #expect(run.waitForExit(timeoutSeconds: 30) == .code(0), "\(run.output)")
     }
-    try hook("first", reload: "true")
+    try hook("second/other.example.com", reload: "false")
+    #expect(!FileManager.default.fileExists(atPath: directory.file("tls-cert.pem")))
+    try hook("first/shop.example.com", reload: "true")
     let server = try HearthProcess(
       arguments: [
         "--data", directory.file("data"), "--project", "shop", "--tls-cert", directory.file("tls-cert.pem"),
@@ -190,7 +195,7 @@ struct ProxyTests {
       return try Tool.curl.run(["-s", "--cacert", authority.file, url]).output.hasPrefix("ok")
     }
     #expect(try isTrusted(first))
-    try hook("second", reload: "kill -HUP \(server.process.processID)")
+    try hook("second/shop.example.com", reload: "kill -HUP \(server.process.processID)")
     let isRenewed = try OtherProcess.eventually { try isTrusted(second) }
     #expect(isRenewed, "\(server.process.output)")
     #expect(try !isTrusted(first))

@@ -12,7 +12,7 @@ import WireFormat
 
   init() throws {
     directory = try TemporaryDirectory()
-    place = ["--data", directory.file("d"), "--project", "demo"]
+    place = ["--data", try directory.makeDataDirectory("d"), "--project", "demo"]
   }
 
   private func run(_ words: String...) throws -> String {

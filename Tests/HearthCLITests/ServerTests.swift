@@ -84,7 +84,8 @@ import TestSupport
     #expect(try session.run("delete", "users", "--recursive", "--yes").output.hasPrefix("deleted \(total - deleted) "))
     #expect(try session.run("get").output == "no collections in projects/demo/databases/(default)\n")
     let stats = try session.run("stats").output.split(separator: "\n").map { $0.split(separator: " ") }
-    #expect(stats.count == 2 && stats[1][0] == "demo/(default)" && stats[1][1] == "0")
+    #expect(stats.count == 3 && stats[1][0] == "demo/(default)" && stats[1][1] == "0", "\(stats)")
+    #expect(stats.last?.prefix(4) == ["accounts", "of", "demo:", "0"], "\(stats)")
     #expect(try session.run("import", directory.file("1.json")).output == "imported \(total) documents\n")
     #expect(try session.run("export", "--output", directory.file("2.json")).exit == .code(0))
     #expect(try directory.text("1.json") == directory.text("2.json"))

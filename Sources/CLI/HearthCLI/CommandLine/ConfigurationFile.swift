@@ -65,7 +65,11 @@ enum ConfigurationFile {
   static func bytes(of path: String, mustExist: Bool = false) throws -> [UInt8]? {
     let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else {
-      if errno == ENOENT, !mustExist { return nil }
+      let code = errno
+      // `sudo -u` keeps the working directory, which may be a folder that only another user can search.
+      let isHidden = code == EACCES && !path.hasPrefix("/") && access(".", X_OK) != 0
+      if code == ENOENT || isHidden, !mustExist { return nil }
+      errno = code
       throw CommandFailure.data("\(path): cannot be opened: \(String(cString: strerror(errno)))")
     }
     defer { close(file) }

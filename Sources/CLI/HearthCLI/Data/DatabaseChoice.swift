@@ -13,8 +13,7 @@ enum DatabaseChoice {
   static let credentialOptions: [Command.Option] = [
     .value(
       "key", "FILE",
-      "sign in with this key of `hearth keys create` or of Google Cloud (default: $HEARTH_KEY, or "
-        + "$GOOGLE_APPLICATION_CREDENTIALS if it is a key of the server)"),
+      "sign in with this service key (default: $HEARTH_KEY or $GOOGLE_APPLICATION_CREDENTIALS)"),
     .value("token", "TOKEN", "the bearer token to send (default: $HEARTH_TOKEN or owner)"),
     .value("token-file", "FILE", "read the bearer token from this file, again whenever it expires"),
     .value("token-command", "LINE", "run this command line to get a bearer token, again whenever it expires"),

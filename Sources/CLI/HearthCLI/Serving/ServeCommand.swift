@@ -25,7 +25,7 @@ extension Command {
       .value("project", "ID", "the project, by which apps name it (default: $HEARTH_PROJECT, $GOOGLE_CLOUD_PROJECT)"),
       .repeated("databases", "NAME", "a database of the project to serve in production (default: (default))"),
       .value(
-        "projects", "DIR", "in production, serve each folder of DIR as a project (default: projects beside hearth.json)"
+        "projects", "DIR", "serve each folder of DIR as a production project (default: projects beside hearth.json)"
       ),
       .flag("emulator", "for development and tests: accept unsigned tokens; without rules, admit every client"),
       .flag(
