@@ -249,7 +249,8 @@ import WireFormat
       description: "unknown method", path: "/google.firestore.v1.Firestore/Nothing", body: good, status: 12,
       message: "Unknown method /google.firestore.v1.Firestore/Nothing."),
     Refusal(description: "unknown service", path: "/a.b/C", body: good, status: 12),
-    Refusal(description: "pipelines", path: "/google.firestore.v1.Firestore/ExecutePipeline", body: good, status: 12),
+    Refusal(
+      description: "no pipeline", path: "/google.firestore.v1.Firestore/ExecutePipeline", body: good, status: 3),
     Refusal(description: "no message", body: [], status: 13),
     Refusal(description: "two messages", body: good + good, status: 13),
     Refusal(description: "cut short", body: Array(good.dropLast()), status: 13),

@@ -80,12 +80,12 @@ extension Command {
       .value("user-requests", "N", "requests that one signed-in user may make in a minute (default: any number)"),
       .value(
         "address-requests", "N",
-        "requests that unauthenticated callers of one address may make in a minute (default: any number)"),
+        "requests that an address may make without sign-in in a minute (default: any number)"),
       .value("user-reads", "N", "documents that one signed-in user may read in a minute (default: any number)"),
       .value("user-writes", "N", "documents that one signed-in user may write in a minute (default: any number)"),
       .repeated(
         "trusted-proxy", "ADDRESS",
-        "the address or network of a proxy on another machine, such as 10.0.0.0/8, that names the clients"),
+        "a proxy on another machine, or its network, such as 10.0.0.0/8, that names the clients"),
       .value("metrics-address", "HOST:PORT", "serve /metrics, /healthz and /readyz there, without credentials"),
       .value("log", "FORMAT", "the format of the log on standard error: plain, text or json (default: plain)")
         .with(choices: ["plain", "text", "json"]),
