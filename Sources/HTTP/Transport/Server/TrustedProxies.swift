@@ -1,3 +1,4 @@
+import CUV
 import Glibc
 
 /// The networks of the proxies whose headers about the client are trusted. Connections from this machine are always.
