@@ -1,6 +1,7 @@
 import Foundation
 import KeyValue
 import LMDBEngine
+import LogEngine
 import Synchronization
 import Testing
 import TestSupport
@@ -18,7 +19,20 @@ import TestSupport
   private static let keys: [Bytes] = (1...12).map { [UInt8($0)] } + (1...6).map { Bytes(repeating: 7, count: 400 * $0) }
 
   @Test func everySnapshotIsOneStateWithAllAcknowledgedWrites() throws {
-    let store = try LMDBStore.open(.inMemory())
+    try checkSnapshots(of: LMDBStore.open(.inMemory()))
+  }
+
+  /// The tables are flushed after each commit, after several, or never.
+  @Test(arguments: [1, 30_000, 1 << 30])
+  func everySnapshotOfAStoreWithALogIsOneState(memtableBytesMax: Int) throws {
+    let directory = try TemporaryDirectory()
+    var settings = LoggedStoreSettings()
+    settings.memtableBytesMax = memtableBytesMax
+    settings.flushOperationsMax = 5
+    try checkSnapshots(of: LoggedStore.open(LMDBOptions(path: directory.file("data.mdb")), settings: settings))
+  }
+
+  private func checkSnapshots(of store: any KeyValueStore) throws {
     let acknowledged = Atomic<Int>(0)
     let rounds = 300
     try store.put(Self.keys.map { Entry($0, [0, 0]) })

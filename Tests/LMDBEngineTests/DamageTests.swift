@@ -69,9 +69,9 @@ import TestSupport
     }
     // The key and the value of the layout record.
     other = bytes
-    while let layout = other.firstIndex(of: Bytes("layout".utf8) + [0, 0, 0, 1]) { other[layout + 9] = 2 }
+    while let layout = other.firstIndex(of: Bytes("layout".utf8) + [0, 0, 0, 1]) { other[layout + 9] = 3 }
     try Self.write(other, to: path)
-    #expect(throws: StorageError.unsupportedFormat(path: path, found: "key layout 2", supported: "key layout 1")) {
+    #expect(throws: StorageError.unsupportedFormat(path: path, found: "key layout 3", supported: "key layout 1")) {
       try LMDBStore.open(LMDBOptions(path: path))
     }
     other = bytes

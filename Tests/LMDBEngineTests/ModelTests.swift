@@ -1,5 +1,6 @@
 import KeyValue
 import LMDBEngine
+import LogEngine
 import Testing
 import TestSupport
 
@@ -7,7 +8,29 @@ import TestSupport
 @Suite struct ModelTests {
   @Test(arguments: [1, 2, 3, 4] as [UInt64])
   func storeAgreesWithASortedArray(seed: UInt64) throws {
-    var run = ModelRun(seed: seed, store: try LMDBStore.open(.inMemory()))
+    let store = try LMDBStore.open(.inMemory())
+    play(seed, store) { try store.verify() }
+  }
+
+  /// With tables of 1 byte, each commit is flushed; with larger ones, tables and ranges of several commits lie over the
+  /// data file, and a flush runs beside the reads.
+  @Test(arguments: [11, 12, 13, 14] as [UInt64], [1, 200_000, 1 << 30])
+  func storeWithALogAgreesWithASortedArray(seed: UInt64, memtableBytesMax: Int) throws {
+    let directory = try TemporaryDirectory()
+    var settings = LoggedStoreSettings()
+    settings.memtableBytesMax = memtableBytesMax
+    settings.flushOperationsMax = 50
+    settings.singleRemovalsMax = 3
+    let base = try LMDBStore.open(LMDBOptions(path: directory.file("data.mdb")))
+    let store = try LoggedStore.open(base, folder: DiskFolder(path: directory.file("log")), settings: settings)
+    play(seed, store) {
+      try store.flush()
+      return try base.verify()
+    }
+  }
+
+  private func play(_ seed: UInt64, _ store: any KeyValueStore, verify: @escaping () throws -> VerifyReport) {
+    var run = ModelRun(seed: seed, store: store, verify: verify)
     do {
       try run.play(rounds: 120)
     } catch {
@@ -22,13 +45,15 @@ private struct Disagreement: Error {
 
 private struct ModelRun {
   private var random: SplitMix
-  private let store: LMDBStore
+  private let store: any KeyValueStore
+  private let verify: () throws -> VerifyReport
   private var model: [Entry] = []
   private(set) var step = 0
 
-  init(seed: UInt64, store: LMDBStore) {
+  init(seed: UInt64, store: any KeyValueStore, verify: @escaping () throws -> VerifyReport) {
     random = SplitMix(seed: seed)
     self.store = store
+    self.verify = verify
   }
 
   mutating func play(rounds: Int) throws {
@@ -41,7 +66,7 @@ private struct ModelRun {
     let snapshot = try store.snapshot()
     try expect(snapshot.entries(), model, "all entries")
     try expect(snapshot.entriesBackwards(), model.reversed(), "all entries backwards")
-    var report = try store.verify()
+    var report = try verify()
     try expect(report.entries, model.count, "verified entries")
     try expect(report.longEntries, model.count { $0.key.count > 510 }, "verified long entries")
     try expect(store.statistics().entries, model.count, "counted entries")
@@ -49,7 +74,7 @@ private struct ModelRun {
     try store.write { transaction throws(StorageError) in
       for entry in model { try transaction.remove(entry.key) }
     }
-    report = try store.verify()
+    report = try verify()
     try expect(report, VerifyReport(), "after removing everything")
   }
 

@@ -20,8 +20,12 @@ import WireFormat
     let stream: ChangesStream
     let wakes = ListeningClient.Wakes()
 
-    init(_ service: SimulatedService, since token: [UInt8]? = nil, as caller: Caller = .admin) throws {
-      stream = try ChangesStream(service.service, in: service.id, as: caller, since: token) { [wakes] in wakes.count() }
+    init(
+      _ service: SimulatedService, since token: [UInt8]? = nil, readTime: Timestamp? = nil, as caller: Caller = .admin
+    ) throws {
+      stream = try ChangesStream(service.service, in: service.id, as: caller, since: token, readTime: readTime) {
+        [wakes] in wakes.count()
+      }
     }
 
     func pull(eventsMax: Int = .max) throws {
@@ -106,6 +110,28 @@ import WireFormat
       }
     }
     #expect(events == all)
+  }
+
+  @Test func changesAfterATimeAreReported() throws {
+    let first = try Client(service)
+    try first.pull()
+    for number in 1...3 { try service.commit([.set("c/x", ("a", .integer(Int64(number))))]) }
+    try first.pull()
+    let versions = try first.tokens.dropFirst().map { try #require(ResumeToken($0)).version }
+    let all = Array(first.events.dropFirst())
+    #expect(all.count == 6 && versions.count == 3)
+    for (index, version) in versions.enumerated() {
+      // The commit at the time itself is not reported, and a moment before, it is.
+      for (time, commits) in [(version, 2 - index), (version - 1, 3 - index)] {
+        let client = try Client(service, readTime: Timestamp(uncheckedMicroseconds: time))
+        try client.pull()
+        #expect(client.events == all.suffix(2 * commits) + ["CAUGHT UP"], "\(index) \(commits)")
+      }
+    }
+    let future = try Client(service, readTime: Timestamp(uncheckedMicroseconds: versions[2] + 1_000_000_000))
+    try future.pull()
+    #expect(future.events == ["CAUGHT UP"])
+    #expect(code { _ = try Client(service, readTime: Timestamp(uncheckedMicroseconds: 0)) } == .outOfRange)
   }
 
   @Test func foreignTokensAreRefused() throws {

@@ -46,7 +46,7 @@ private struct ListenSimulation {
   }
 
   init(seed: UInt64) throws {
-    service = try SimulatedService()
+    service = try SimulatedService(usesLog: seed.isMultiple(of: 2))
     random = SplitMix(seed: seed)
     generator = QueryGenerator(seed: seed &* 31)
     for (key, fields) in generator.documents().prefix(25) {
@@ -214,7 +214,8 @@ private struct ListenSimulation {
             let version = try service.updateTime(of: DocumentKey(uncheckedPath: path), moment)
             if version != 0 { expected[path] = version }
           }
-        case .query(let query): for row in try service.results(of: query, moment) { expected[row.path] = row.update }
+        case .query(let query), .pipeline(let query, provable: _):
+          for row in try service.results(of: query, moment) { expected[row.path] = row.update }
         }
       } catch {
         // The history was trimmed meanwhile, or the version is from before a clearing.

@@ -6,6 +6,7 @@ import DocumentStore
 import Foundation
 import KeyValue
 import LMDBEngine
+import LogEngine
 import Synchronization
 import Testing
 import TestSupport
@@ -27,6 +28,20 @@ import WireFormat
     let directory = try TemporaryDirectory()
     try run(seed: seed, steps: Self.steps / 3) { () throws(StorageError) in
       try LMDBStore.open(LMDBOptions(path: directory.path + "/data.mdb", mapBytes: 256 << 20))
+    }
+  }
+
+  @Test(arguments: seeds.prefix(1)) func aStoreWithALogMatchesItsTwin(seed: UInt64) throws {
+    let store = try LoggedMemory.open()
+    try run(seed: seed, steps: Self.steps) { store }
+  }
+
+  /// The store is closed and opened again within the simulation.
+  @Test(arguments: seeds.prefix(1)) func aStoreWithALogOnDiskMatchesItsTwin(seed: UInt64) throws {
+    let directory = try TemporaryDirectory()
+    try run(seed: seed, steps: Self.steps / 3) { () throws(StorageError) in
+      try LoggedStore.open(
+        LMDBOptions(path: directory.path + "/data.mdb", mapBytes: 256 << 20), settings: LoggedMemory.settings)
     }
   }
 

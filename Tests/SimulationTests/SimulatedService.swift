@@ -25,10 +25,12 @@ struct SimulatedService: Sendable {
   let service: FirestoreService
   let id: DatabaseID
 
-  init(mode: ServerMode = .emulator) throws {
+  /// Creates a service whose database has a commit log or not.
+  init(mode: ServerMode = .emulator, usesLog: Bool = false) throws {
     guard let id = DatabaseID(project: "p") else { throw Difference("no id") }
     self.id = id
-    let store = try LMDBStore.open(.inMemory(mapBytes: 1 << 30))
+    let store: any KeyValueStore =
+      if usesLog { try LoggedMemory.open() } else { try LMDBStore.open(.inMemory(mapBytes: 1 << 30)) }
     databases = DatabaseRegistry(clock: Clock { [time] in time.now }, idleSeconds: nil) { (_) throws(StorageError) in
       store
     }

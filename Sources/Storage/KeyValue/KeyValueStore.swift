@@ -44,6 +44,16 @@ public protocol KeyValueStore: AnyObject, Sendable {
   /// Returns sizes and counts, for `hearth stats`.
   /// - Throws: ``StorageError`` if the read fails.
   func statistics() throws(StorageError) -> KeyValueStatistics
+
+  /// Returns the same of the data file alone, which may lack the newest commits. Cost: a few page reads; no write waits.
+  /// - Throws: ``StorageError`` if the read fails.
+  func fileStatistics() throws(StorageError) -> KeyValueStatistics
+}
+
+extension KeyValueStore {
+  /// Returns ``statistics()``.
+  /// - Throws: ``StorageError`` if the read fails.
+  public func fileStatistics() throws(StorageError) -> KeyValueStatistics { try statistics() }
 }
 
 /// A consistent, read-only view of the whole store at one moment.

@@ -20,6 +20,8 @@ public enum StorageError: Error, Equatable, Sendable {
   case locked(path: String, holder: String)
   /// A newer version or another program wrote the data.
   case unsupportedFormat(path: String, found: String, supported: String)
+  /// The file has a commit log beside it that contains newer commits, so the file alone is not the whole store.
+  case openLog(path: String)
   /// Users other than the owner can access a file or directory with secrets.
   case exposed(path: String)
   /// A system call failed. `operation` names the call, and `code` is its `errno`.
@@ -48,6 +50,9 @@ extension StorageError: CustomStringConvertible {
       "\(path) is in use by \(holder); stop it, or use another --data directory"
     case .unsupportedFormat(let path, let found, let supported):
       "\(path) has format \(found), but this version of hearth reads \(supported); use the version that wrote it"
+    case .openLog(let path):
+      "\(path) lacks commits that are in the log beside it; stop the server that uses it, or start and stop a server "
+        + "if none runs; that moves the commits to the file"
     case .exposed(let path):
       "\(path) holds secrets, but users other than its owner may read it; run `chmod go= \(path)` and replace "
         + "the keys in it, which may be known"

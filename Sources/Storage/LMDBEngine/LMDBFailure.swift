@@ -1,6 +1,6 @@
 import CLMDB
 import Glibc
-import KeyValue
+package import KeyValue
 
 extension LMDBStore {
   /// Maps an LMDB return code other than 0 to an error.
@@ -45,7 +45,7 @@ extension StorageError {
   }
 
   /// Returns the error of a system call that has just set `errno`.
-  static func systemCall(_ operation: StaticString, path: String) -> StorageError {
+  package static func systemCall(_ operation: StaticString, path: String) -> StorageError {
     let code = errno
     if code == ENOSPC || code == EDQUOT { return .diskFull(path: path) }
     return .system(operation: "\(operation)", path: path, code: code)

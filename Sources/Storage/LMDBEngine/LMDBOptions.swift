@@ -28,6 +28,9 @@ package struct LMDBOptions: Sendable {
   package var durability: Durability
   /// Opens an existing file and refuses every write. LMDB still writes its lock file.
   package var readOnly: Bool
+  /// Opens a file whose newest commits are in a log beside it. Only the code that reads that log sets this; all other
+  /// code would see an old state, and gets ``StorageError/openLog(path:)``.
+  package var acceptsOpenLog = false
 
   /// Creates options. The defaults suit a server.
   package init(

@@ -61,9 +61,10 @@ extension LMDBStore {
       let syncing = options.durability == .unsynced ? MDB_NOSYNC | MDB_NOMETASYNC : 0
       let flags = (options.readOnly ? MDB_RDONLY : 0) | syncing
       let opened = try openEnvironment(options, path: options.path, flags: flags) {
-        environment throws(StorageError) in try openDatabases(of: environment, path: options.path)
+        environment throws(StorageError) in try openDatabases(of: environment, options)
       }
-      return LMDBStore(opened, readOnly: options.readOnly, registered: identity)
+      return LMDBStore(
+        opened, readOnly: options.readOnly, acceptsOpenLog: options.acceptsOpenLog, registered: identity)
     } catch {
       OpenFiles.remove(identity)
       throw error
@@ -113,7 +114,7 @@ extension LMDBStore {
     let opened = try openEnvironment(options, path: path, flags: MDB_NOSYNC | MDB_NOMETASYNC) {
       environment throws(StorageError) in
       isCopy
-        ? try openDatabases(of: environment, path: path)
+        ? try openDatabases(of: environment, LMDBOptions(path: path))
         : try createDatabases(in: environment, path: path)
     }
     return LMDBStore(opened, readOnly: false, registered: nil)
@@ -219,8 +220,11 @@ extension LMDBStore {
     }
   }
 
-  private static func openDatabases(of environment: OpaquePointer, path: String) throws(StorageError) -> Databases {
-    try withTransaction(in: environment, path: path, flags: MDB_RDONLY) { transaction throws(StorageError) in
+  private static func openDatabases(
+    of environment: OpaquePointer, _ options: LMDBOptions
+  ) throws(StorageError) -> Databases {
+    let path = options.path
+    return try withTransaction(in: environment, path: path, flags: MDB_RDONLY) { transaction throws(StorageError) in
       let databases = Databases(
         entries: try openDatabase(LongKeys.entriesName, in: transaction, path, create: false),
         continuations: try openDatabase(LongKeys.continuationsName, in: transaction, path, create: false),
@@ -234,7 +238,8 @@ extension LMDBStore {
         throw .corruption(path: path, detail: "the layout number has \(value.mv_size) bytes, not 4")
       }
       let layout = UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self))
-      guard layout == LongKeys.layoutVersion else {
+      if layout == LongKeys.openLogVersion, !options.acceptsOpenLog { throw .openLog(path: path) }
+      guard layout == LongKeys.layoutVersion || layout == LongKeys.openLogVersion else {
         throw .unsupportedFormat(
           path: path, found: "key layout \(layout)", supported: "key layout \(LongKeys.layoutVersion)")
       }

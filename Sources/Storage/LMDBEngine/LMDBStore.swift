@@ -25,6 +25,8 @@ package final class LMDBStore: KeyValueStore, @unchecked Sendable {
   private let idle: Mutex<[LMDBSnapshot]>
   private let transaction: LMDBTransaction
   private let writerThread = Atomic<UInt>(0)
+  /// Whether the file may have a mark that the next write removes, because that write is not in the log of the mark.
+  private let mayHaveOldMark: Atomic<Bool>
 
   /// The handles of the named databases described in ``LongKeys``.
   struct Databases {
@@ -37,7 +39,8 @@ package final class LMDBStore: KeyValueStore, @unchecked Sendable {
   private static let idleSnapshotsMax = 64
 
   /// Takes ownership of an environment that is open and checked; see `LMDBStore+Open.swift`.
-  init(_ opened: OpenedEnvironment, readOnly: Bool, registered: FileIdentity?) {
+  init(_ opened: OpenedEnvironment, readOnly: Bool, acceptsOpenLog: Bool = false, registered: FileIdentity?) {
+    mayHaveOldMark = Atomic(!acceptsOpenLog)
     path = opened.path
     mapBytes = opened.mapBytes
     environment = opened.environment
@@ -102,6 +105,18 @@ package final class LMDBStore: KeyValueStore, @unchecked Sendable {
   package func write(
     _ body: (any KeyValueTransaction) throws(StorageError) -> Void
   ) throws(StorageError) {
+    try writeMarked { (transaction) throws(StorageError) in
+      try body(transaction)
+      return nil
+    }
+  }
+
+  /// Runs a write transaction as ``write(_:)``, and stores the mark that `body` returns, if any, in the same transaction.
+  /// - Throws: the error of `body`, or ``StorageError`` if the store is read-only or the commit fails. Neither entries nor
+  ///   mark change then.
+  package func writeMarked(
+    _ body: (any KeyValueTransaction) throws(StorageError) -> LogMark?
+  ) throws(StorageError) {
     guard !readOnly else { throw .system(operation: "write", path: path, code: EROFS) }
     let thread = UInt(pthread_self())
     precondition(writerThread.load(ordering: .relaxed) != thread, "a write transaction was started inside another one")
@@ -112,8 +127,13 @@ package final class LMDBStore: KeyValueStore, @unchecked Sendable {
     writerThread.store(thread, ordering: .relaxed)
     transaction.begin(writer, store: self)
     do throws(StorageError) {
-      try body(transaction)
+      let mark = try body(transaction)
       try transaction.finish()
+      if let mark {
+        try put(mark, in: writer)
+      } else if mayHaveOldMark.load(ordering: .relaxed) {
+        try removeMark(in: writer)
+      }
     } catch {
       leaveWriter()
       mdb_txn_abort(writer)
@@ -122,6 +142,7 @@ package final class LMDBStore: KeyValueStore, @unchecked Sendable {
     leaveWriter()
     let committed = mdb_txn_commit(writer)
     guard committed == 0 else { throw failure(committed, "mdb_txn_commit") }
+    mayHaveOldMark.store(false, ordering: .relaxed)
   }
 
   /// Releases `transaction` before the commit: once LMDB releases its writer lock, another thread uses it.

@@ -10,7 +10,8 @@ import KeyValue
 ///                     first 510 bytes of longer keys, 0x00      → node number (8 bytes, big-endian)
 ///     continuations   node number, rest of 1…502 bytes          → value
 ///                     node number, next 502 bytes, 0x00         → node number
-///     meta            "layout"                                  → 4 bytes, big-endian: 1
+///     meta            "layout"                                  → 4 bytes, big-endian: 1, or 2 while a log is open
+///                     "log"                                     → the mark of a commit log, if the file ever had one
 ///                     "nodes"                                   → next node number, nodes in use (8 bytes each)
 ///
 /// An entry whose key has all 511 bytes is a *pointer*; no other key is that long. It refers to a *node*: the
@@ -36,12 +37,16 @@ enum LongKeys {
   static let pointerMarker: UInt8 = 0
   /// The number stored under ``layoutKey``.
   static let layoutVersion: UInt32 = 1
+  /// The number stored under ``layoutKey`` while a log beside the file contains newer commits; see ``LogMark``. Versions
+  /// of Hearth without logs refuse the file then.
+  static let openLogVersion: UInt32 = 2
 
   static let entriesName = "entries"
   static let continuationsName = "continuations"
   static let metaName = "meta"
   static let layoutKey: StaticString = "layout"
   static let nodesKey: StaticString = "nodes"
+  static let logKey: StaticString = "log"
 
   /// Returns the number of key bytes at one level. Level 0 is `entries`, the others are nodes.
   static func chunkBytes(level: Int) -> Int {

@@ -39,12 +39,7 @@ extension Benchmark {
     let syncs = try syncsPerSecond(in: directory, seconds: 3)
     let durable = try HearthPeer(data: "\(directory)/data")
     defer { durable.process.stop() }
-    // The first commit creates the database file, which `writeTransactions` reads.
-    _ = try durable.storeSample()
     let synced = try load(durable, "Hearth, synced")
-    let before = try durable.writeTransactions()
-    let counted = try load(durable, "Hearth, synced, counting syncs", warmUp: 0)
-    let groups = try durable.writeTransactions() - before
     let spread = try load(durable, "Hearth, synced, random ids from the clients", makesIDs: true)
     durable.process.stop()
     add("Hearth, synced", synced, against: nil, "")
@@ -72,9 +67,6 @@ extension Benchmark {
     table.add(
       "the disk: 4 KiB write + fdatasync", Format.count(syncs), "", Format.count(4096),
       Format.ratio(synced.requestsPerSecond, to: syncs), "")
-    table.notes.append(
-      "Hearth wrote \(Format.tenths(counted.requests / Double(max(1, groups)))) commits per write transaction (one sync "
-        + "of the data, one of the meta page), \(Format.count(Double(groups) / 5)) transactions a second.")
     table.notes.append("The data lies on \(Machine.fileSystem(of: directory)).")
     return table
   }

@@ -1,0 +1,389 @@
+import Dispatch
+import KeyValue
+import LMDBEngine
+import Synchronization
+
+/// The log, the memtables and the data file of a ``LoggedStore``.
+///
+/// They are apart from the store so that the store can be released, and so closed, while a flush runs: only blocks on
+/// `flusher` hold a reference to this object besides the store, and ``close()`` waits for them.
+///
+/// `@unchecked Sendable`: only the thread that holds `writerLock` changes `log`, `spareBatch`, `isMarked` and `isClosed`. A
+/// flush reads `log`, which does not change after the first commit. Everything else is constant or has its own lock.
+final class LoggedTables: @unchecked Sendable {
+  let base: any MarkedStore
+  private let folder: any LogFolder
+  private let settings: LoggedStoreSettings
+  /// The layers for new readers. Held only to copy it or change it.
+  private let view: Mutex<View>
+  /// Serves one writer at a time, like the lock of LMDB that it replaces. It is held while the log syncs.
+  private let writerLock = Mutex<Void>(())
+  /// Flushes one table at a time.
+  private let flusher: DispatchQueue
+  /// Calls ``flushIfIdle()`` some seconds after a commit. Its handler does not hold this object.
+  private let idleTimer: any DispatchSourceTimer
+  /// The secret of the log, which the data file keeps with its position.
+  private let secret: UInt64
+  private var log: (any CommitLog)?
+  /// Whether the data file says that the log is open.
+  private var isMarked: Bool
+  /// Whether ``close()`` was called, so that no flush may begin: the budget can still wake this object then.
+  private var isClosed = false
+  private var spareBatch = CommitBatch()
+  /// The number of times that a table became the flushing one. See ``snapshot()``.
+  private let freezes = Atomic<Int>(0)
+  /// The keys of the flushing table that are in the data file.
+  private let flushedKeys = Atomic<Int>(0)
+  /// Whether the budget wants the active table to be flushed.
+  private let isFlushWanted = Atomic<Bool>(false)
+
+  /// The tables, and the newest operation in them that readers see.
+  struct View: Sendable {
+    var active: MemtableLayer
+    var flushing: MemtableLayer?
+    /// The position after the last commit of the flushing table.
+    var flushingPosition = LogPosition()
+    /// The number of keys of the flushing table.
+    var flushingKeys = 0
+    var position: LogPosition
+    /// The sequence of the last commit when the idle timer was set, or `nil` if it is not set.
+    var timedSequence: UInt64?
+    var ordinal: UInt64
+    var freezes = 0
+    /// Why the last flush failed. The flushing table stays then.
+    var flushFailure: StorageError?
+
+    var isActiveEmpty: Bool { active.table.first == nil && active.ranges.isEmpty }
+    var isEmpty: Bool { flushing == nil && isActiveEmpty }
+  }
+
+  /// Takes over parts that are open; see ``LoggedStore/open(_:folder:settings:newSecret:)``. The tables of `view` may have
+  /// commits of the log.
+  init(
+    base: any MarkedStore, folder: any LogFolder, settings: LoggedStoreSettings, log: (any CommitLog)?, view: View,
+    secret: UInt64
+  ) {
+    self.base = base
+    self.folder = folder
+    self.settings = settings
+    self.log = log
+    self.secret = secret
+    isMarked = log != nil
+    self.view = Mutex(view)
+    flusher = DispatchQueue(label: "hearth.flush")
+    idleTimer = DispatchSource.makeTimerSource(queue: flusher)
+    idleTimer.schedule(deadline: .distantFuture)
+    idleTimer.setEventHandler { [weak self] in self?.flushIfIdleHere() }
+    idleTimer.activate()
+    writerLock.withLock { _ in startFlushIfFull() }
+  }
+
+  // MARK: Reading
+
+  /// Takes a snapshot as ``LoggedStore/snapshot()``.
+  ///
+  /// The view comes first. If a table is flushed in between, its entries are seen twice, which is harmless. But if the
+  /// active table is frozen in between, the data file may already have later commits: then both are taken again.
+  /// - Throws: ``StorageError/tooManyReaders(limit:)`` if all reader slots of the data file are in use.
+  func snapshot() throws(StorageError) -> any KeyValueSnapshot {
+    while true {
+      let view = view.withLock { $0 }
+      let snapshot = try base.snapshot()
+      guard freezes.load(ordering: .sequentiallyConsistent) == view.freezes else {
+        snapshot.end()
+        continue
+      }
+      return view.isEmpty ? snapshot : LoggedSnapshot(layers(view, snapshot, ordinal: view.ordinal))
+    }
+  }
+
+  private func layers(_ view: View, _ snapshot: any KeyValueSnapshot, ordinal: UInt64) -> Layers {
+    Layers(active: view.active, flushing: view.flushing, ordinal: ordinal, base: snapshot)
+  }
+
+  // MARK: Writing
+
+  /// Runs a write transaction as ``LoggedStore/write(_:)``.
+  func write(
+    _ body: (any KeyValueTransaction) throws(StorageError) -> Void
+  ) throws(StorageError) {
+    var failure: StorageError?
+    writerLock.withLock { _ in
+      do throws(StorageError) { try writeAlone(body) } catch { failure = error }
+    }
+    if let failure { throw failure }
+  }
+
+  private func writeAlone(
+    _ body: (any KeyValueTransaction) throws(StorageError) -> Void
+  ) throws(StorageError) {
+    if let failure = log?.failure { throw failure }
+    try makeRoom()
+    let view = view.withLock { $0 }
+    let transaction = LoggedTransaction(
+      layers(view, try base.snapshot(), ordinal: .max), after: view.ordinal, reusing: spareBatch,
+      singleRemovalsMax: settings.singleRemovalsMax)
+    spareBatch = CommitBatch()
+    defer {
+      spareBatch = transaction.close()
+      spareBatch.removeAll(keptBytesMax: settings.batchBytesKept)
+    }
+    let ranges: RemovedRanges
+    let position: LogPosition
+    do throws(StorageError) {
+      try body(transaction)
+      ranges = try transaction.finish()
+      if transaction.batch.isEmpty { return }
+      position = try openLog().append(transaction.batch)
+    } catch {
+      transaction.rollBack()
+      throw error
+    }
+    self.view.withLock { view in
+      view.ordinal = transaction.ordinal
+      view.active.ranges = ranges
+      view.position = position
+    }
+    startFlushIfFull()
+  }
+
+  /// Returns the log. Before the first commit it makes one, and notes it in the data file.
+  ///
+  /// The first segment is durable before the data file says that there is a log. So a file that says so and has none has
+  /// lost commits.
+  private func openLog() throws(StorageError) -> any CommitLog {
+    let position = view.withLock { $0.position }
+    let opened: any CommitLog
+    if let log {
+      opened = log
+    } else {
+      opened = try FileLog.create(in: folder, after: position, secret: secret, sizes: settings.log)
+      log = opened
+    }
+    if !isMarked {
+      let mark = LogMark(isOpen: true, position: position.encoded(secret: secret))
+      try base.writeMarked { _ throws(StorageError) in mark }
+      isMarked = true
+    }
+    return opened
+  }
+
+  // MARK: Flushing
+
+  /// Waits until the active table has room. Slows the writer as the table fills while the other is being flushed.
+  private func makeRoom() throws(StorageError) {
+    let view = view.withLock { $0 }
+    guard view.flushing != nil else { return startFlushIfFull() }
+    if isFull(view) || settings.budget.isFull {
+      flushAndWait(on: flusher)
+      try checkFlush()
+      startFlushIfFull()
+    } else if view.flushFailure == nil, !settings.flushesInline {
+      keepPace()
+    }
+  }
+
+  /// Waits while the active table fills faster than the flushing one gets to the data file. So each writer waits a
+  /// little, instead of all of them until the flush ends.
+  private func keepPace() {
+    var waited = 0
+    while waited < settings.pauseMicrosecondsMax, isAheadOfFlush() {
+      settings.pause(Self.pauseMicroseconds)
+      waited += Self.pauseMicroseconds
+    }
+  }
+
+  private static let pauseMicroseconds = 1000
+
+  /// Whether the filled part of the room is larger than the flushed part of the other table by more than an eighth.
+  private func isAheadOfFlush() -> Bool {
+    let view = view.withLock { $0 }
+    guard view.flushing != nil, view.flushFailure == nil else { return false }
+    let filled = view.active.table.allocatedBytes
+    let room = min(settings.memtableBytesMax, settings.budget.freeBytes + filled)
+    return Double(filled) / Double(max(1, room))
+      > Double(flushedKeys.load(ordering: .relaxed)) / Double(max(1, view.flushingKeys)) + 0.125
+  }
+
+  /// Whether the active table should be flushed. After a flush that failed, the table accepts little more.
+  private func isFull(_ view: View) -> Bool {
+    let bytesMax = view.flushFailure == nil ? settings.memtableBytesMax : settings.memtableBytesMax / 8
+    return view.active.table.first != nil && view.active.table.allocatedBytes >= bytesMax
+      || view.active.ranges.count >= settings.removedRangesMax
+  }
+
+  /// Reports the size of the active table. If it is full, or the memory of all tables is needed, and no other table is
+  /// being flushed, begins to flush it. Otherwise sets the timer that does so later. The caller is the writer.
+  private func startFlushIfFull() {
+    guard !isClosed else { return }
+    let view = view.withLock { $0 }
+    let bytes = view.isActiveEmpty ? 0 : view.active.table.allocatedBytes
+    let isLargest = settings.budget.setFilled(ObjectIdentifier(self), bytes: bytes) {
+      { [weak self] in self?.wakeFlush() }
+    }
+    let isWanted = isFlushWanted.exchange(false, ordering: .relaxed)
+    guard bytes > 0 else { return }
+    guard isLargest || isWanted || isFull(view) else { return setTimer() }
+    guard view.flushing == nil else { return }
+    guard log != nil else {
+      // It is full of what was withdrawn.
+      self.view.withLock { $0.active = MemtableLayer(table: Memtable()) }
+      _ = settings.budget.setFilled(ObjectIdentifier(self), bytes: 0) { {} }
+      return
+    }
+    freeze()
+    if settings.flushesInline { writeFlushingTable() } else { flusher.async { self.writeFlushingTable() } }
+  }
+
+  /// Flushes the active table on the store's queue, because the budget needs its memory.
+  private func wakeFlush() {
+    isFlushWanted.store(true, ordering: .relaxed)
+    flusher.async { [weak self] in
+      // If a writer is at work, it notices the wish after its commit.
+      guard let self else { return }
+      _ = writerLock.withLockIfAvailable { _ in startFlushIfFull() }
+    }
+  }
+
+  /// Sets the idle timer unless it is set.
+  private func setTimer() {
+    let isSet = view.withLock { view in
+      guard view.timedSequence == nil else { return true }
+      view.timedSequence = view.position.sequence
+      return false
+    }
+    if !isSet, !settings.flushesInline { idleTimer.schedule(deadline: .now() + settings.idleSeconds) }
+  }
+
+  /// Flushes everything as ``LoggedStore/flushIfIdle()``.
+  func flushIfIdle() { flusher.sync { flushIfIdleHere() } }
+
+  /// Flushes both tables if the last commit is the one of the last call. The caller is on `flusher`.
+  private func flushIfIdleHere() {
+    let isAvailable: Void? = writerLock.withLockIfAvailable { _ in
+      let (timed, sequence) = view.withLock { view in
+        defer { view.timedSequence = nil }
+        return (view.timedSequence, view.position.sequence)
+      }
+      guard timed == sequence else { return setTimer() }
+      // If it fails, the next write tries again.
+      do throws(StorageError) { try flushAlone(on: nil) } catch { return }
+      spareBatch = CommitBatch()
+      try? log?.release(upTo: sequence, keepingSpares: false)
+    }
+    // A writer is at work. It does not set a timer that is set.
+    if isAvailable == nil, !settings.flushesInline {
+      idleTimer.schedule(deadline: .now() + settings.idleSeconds)
+    }
+  }
+
+  /// Makes the active table the flushing one. The caller is the writer, and no table is being flushed.
+  private func freeze() {
+    flushedKeys.store(0, ordering: .relaxed)
+    view.withLock { view in
+      view.flushing = view.active
+      view.flushingPosition = view.position
+      view.flushingKeys = view.active.table.keys
+      view.active = MemtableLayer(table: Memtable())
+      view.freezes += 1
+      freezes.store(view.freezes, ordering: .sequentiallyConsistent)
+    }
+    settings.budget.beginFlush(ObjectIdentifier(self))
+  }
+
+  /// Waits for the flush that runs, if any, and tries again if it failed. On no queue, flushes on this thread.
+  private func flushAndWait(on queue: DispatchQueue?) {
+    guard let queue, !settings.flushesInline else { return writeFlushingTable() }
+    queue.sync { self.writeFlushingTable() }
+  }
+
+  /// Moves everything to the data file as ``LoggedStore/flush()``.
+  func flush() throws(StorageError) {
+    var failure: StorageError?
+    writerLock.withLock { _ in
+      do throws(StorageError) { try flushAlone(on: flusher) } catch { failure = error }
+    }
+    if let failure { throw failure }
+  }
+
+  /// Flushes both tables. The caller is the writer, and is on `flusher` if `queue` is `nil`.
+  private func flushAlone(on queue: DispatchQueue?) throws(StorageError) {
+    guard log != nil else { return }
+    for _ in 0..<2 {
+      flushAndWait(on: queue)
+      try checkFlush()
+      guard view.withLock({ !$0.isEmpty }) else { return }
+      freeze()
+    }
+  }
+
+  private func checkFlush() throws(StorageError) {
+    if let failure = view.withLock({ $0.flushing == nil ? nil : $0.flushFailure }) { throw failure }
+  }
+
+  /// Writes the flushing table to the data file, if there is one, then lets the log forget its commits.
+  private func writeFlushingTable() {
+    let (layer, position) = view.withLock { ($0.flushing, $0.flushingPosition) }
+    guard let layer else { return }
+    do throws(StorageError) {
+      try write(layer, upTo: position)
+    } catch {
+      view.withLock { $0.flushFailure = error }
+      return
+    }
+    view.withLock { view in
+      view.flushing = nil
+      view.flushFailure = nil
+    }
+    settings.budget.endFlush(ObjectIdentifier(self))
+    // If it fails, segments stay that the next opening ignores.
+    try? log?.release(upTo: position.sequence, keepingSpares: true)
+  }
+
+  /// Writes a table in transactions of bounded size, and the position with the last of them.
+  ///
+  /// A crash in between leaves a part of the table in the data file and the old position. Replaying the commits after
+  /// that position then gives the same state, because operations are absolute.
+  private func write(_ layer: MemtableLayer, upTo position: LogPosition) throws(StorageError) {
+    let mark = LogMark(isOpen: true, position: position.encoded(secret: secret))
+    try MemtableFlush.write(layer, to: base, mark, operationsMax: settings.flushOperationsMax) { keys in
+      flushedKeys.store(keys, ordering: .relaxed)
+    }
+  }
+
+  /// Waits until no other thread uses this object, moves everything to the data file, and removes the log. The caller has
+  /// the only reference except those of blocks on `flusher`, and is not on it.
+  func close() throws(StorageError) {
+    writerLock.withLock { _ in isClosed = true }
+    idleTimer.cancel()
+    flusher.sync {}
+    settings.budget.remove(ObjectIdentifier(self))
+    guard let log else { return }
+    let view = view.withLock { $0 }
+    if let flushing = view.flushing { try write(flushing, upTo: view.flushingPosition) }
+    try write(view.active, upTo: view.position)
+    try base.writeMarked { _ throws(StorageError) in
+      LogMark(isOpen: false, position: view.position.encoded(secret: secret))
+    }
+    try log.removeAll()
+  }
+
+  // MARK: Maintenance
+
+  /// Writes a copy as ``LoggedStore/copy(toFile:)``.
+  func copy(toFile path: String) throws(StorageError) {
+    try flush()
+    var failure: StorageError?
+    let copy = {
+      do throws(StorageError) { try self.base.copy(toFile: path) } catch { failure = error }
+    }
+    if settings.flushesInline { copy() } else { flusher.sync(execute: copy) }
+    if let failure { throw failure }
+  }
+
+  /// Returns the sizes and counts as ``LoggedStore/statistics()``.
+  func statistics() throws(StorageError) -> KeyValueStatistics {
+    try flush()
+    return try base.statistics()
+  }
+}
