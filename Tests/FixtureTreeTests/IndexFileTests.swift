@@ -135,6 +135,30 @@ import TestSupport
     #"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "a""# + rest + "}]}"
   }
 
+  private static func textField(_ path: String) -> String {
+    #"{"fieldPath": "\#(path)", "searchConfig": {"textSpec": {"indexSpecs": "#
+      + #"[{"indexType": "TOKENIZED", "matchType": "MATCH_GLOBALLY"}]}}}"#
+  }
+
+  /// Text indexes, also with the name that tools add, are written as they are read.
+  @Test func textIndexesRoundTrip() throws {
+    let configuration = try read(
+      #"{"indexes": [{"collectionGroup": "posts", "fields": [\#(Self.textField("title")), \#(Self.textField("body")), "#
+        + #"{"fieldPath": "__name__", "order": "ASCENDING"}], "searchIndexOptions": {"textLanguage": "de-CH"}}, "#
+        + #"{"collectionGroup": "posts", "fields": [\#(Self.textField("title"))]}]}"#)
+    let german = try #require(TextLanguage(tag: "de"))
+    #expect(
+      configuration.indexes == [
+        IndexDefinition(
+          collectionID: "posts", scope: .collection,
+          fields: [.init(field("title"), .text(german)), .init(field("body"), .text(german))]),
+        IndexDefinition(collectionID: "posts", scope: .collection, fields: [.init(field("title"), .text(.english))]),
+      ])
+    let text = String(decoding: IndexFile.text(of: configuration), as: UTF8.self)
+    #expect(text.contains("\"textLanguage\": \"de\"") && text.contains("MATCH_GLOBALLY"))
+    #expect(try read(text) == configuration)
+  }
+
   private static let mistakes = [
     Mistake(text: "", message: "i.json:1:1: "),
     Mistake(text: "{\n  \"indexes\": [,]}", message: "i.json:2:15: "),
@@ -174,7 +198,7 @@ import TestSupport
     Mistake(text: index(#"[{"fieldPath": "a"}]"#), message: #"indexes[0].fields[0]: lacks "order""#),
     Mistake(
       text: index(#"[{"fieldPath": "a", "order": "ASCENDING", "arrayConfig": "CONTAINS"}]"#),
-      message: #"a field has only one of "order", "arrayConfig" and "vectorConfig""#),
+      message: #"a field has only one of "order", "arrayConfig", "vectorConfig" and "searchConfig""#),
     Mistake(
       text: index(#"[{"fieldPath": "a", "order": "ASCENDING"}, {"fieldPath": "a", "order": "ASCENDING"}]"#),
       message: "fields[1]: field a is already in the index"),
@@ -192,7 +216,30 @@ import TestSupport
       message: "must be the last of the index"),
     Mistake(text: index(#"[{"fieldPath": "v", "vectorConfig": {"dimension": 0}}]"#), message: "from 1 to 2048"),
     Mistake(text: index(#"[{"fieldPath": "v", "vectorConfig": {"flat": {}}}]"#), message: #"lacks "dimension""#),
-    Mistake(text: index(#"[{"fieldPath": "v", "searchConfig": {}}]"#), message: "text search is not supported"),
+    Mistake(text: index(#"[{"fieldPath": "v", "searchConfig": {}}]"#), message: #"lacks "textSpec""#),
+    Mistake(
+      text: index(#"[{"fieldPath": "v", "searchConfig": {"textSpec": {}}}]"#), message: #"one element in "indexSpecs""#),
+    Mistake(
+      text: index(#"[{"fieldPath": "v", "searchConfig": {"textSpec": {"indexSpecs": [{"matchType": "X"}]}}}]"#),
+      message: #"must be "MATCH_GLOBALLY""#),
+    Mistake(
+      text: index(#"[{"fieldPath": "v", "searchConfig": {"geoSpec": {}}}]"#), message: "a search by distance needs no"),
+    Mistake(
+      text: index("[\(textField("v")), {\"fieldPath\": \"b\", \"order\": \"ASCENDING\"}]"),
+      message: "either all fields of an index"),
+    Mistake(
+      text: index("[\(textField("v"))], \"searchIndexOptions\": {\"textLanguage\": \"xx\"}"),
+      message: "searchIndexOptions.textLanguage: must be the code of a known language"),
+    Mistake(
+      text: index("[\(textField("v"))], \"searchIndexOptions\": {\"textLanguageOverrideFieldPath\": \"l\"}"),
+      message: "the language of a document is not supported"),
+    Mistake(
+      text: index(#"[{"fieldPath": "__name__", "order": "ASCENDING"}], "searchIndexOptions": {}"#),
+      message: "needs fields with"),
+    Mistake(
+      text: #"{"indexes": [{"collectionGroup": "c", "fields": [\#(textField("a"))]}, "#
+        + #"{"collectionGroup": "c", "fields": [\#(textField("b"))]}]}"#,
+      message: "already has a text index in en"),
     Mistake(text: override(""), message: #"i.json:1:21: fieldOverrides[0]: lacks "indexes""#),
     Mistake(text: override(#", "ttl": "yes""#), message: "fieldOverrides[0].ttl: must be true or false"),
     Mistake(text: override(#", "indexes": [{"queryScope": "COLLECTION"}]"#), message: #"indexes[0]: lacks "order""#),

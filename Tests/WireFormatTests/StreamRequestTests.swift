@@ -151,7 +151,7 @@ import Testing
   func refusesInvalidTargets(members: String, text: String) throws {
     let members = members.replacing("ROOT", with: Self.root)
     let request = try Self.listen(#"{"addTarget":{\#(members),"targetId":6}}"#)
-    guard case .refused(6, .invalid(let error)) = request else {
+    guard case .refused(6, let error) = request else {
       Issue.record("\(request)")
       return
     }
@@ -160,15 +160,22 @@ import Testing
     #expect(throws: error) { try Self.listen(#"{"addTarget":{\#(members)}}"#) }
   }
 
-  @Test func refusesPipelines() throws {
+  @Test func decodesPipelines() throws {
+    let empty = ListenTarget(id: 8, .documents([]))
     #expect(
-      try Self.listen(#"{"addTarget":{"pipelineQuery":{"structuredPipeline":{}},"targetId":8}}"#)
-        == .refused(target: 8, .pipeline))
-    // add_target {pipeline_query {} target_id 8}
-    let bytes = try Self.fromBytes("12046a002808") { (d, m, database) throws(WireError) in
+      try Self.listen(
+        #"{"addTarget":{"pipelineQuery":{"structuredPipeline":{"pipeline":{"stages":[{"name":"database"}]}}},"targetId":8}}"#
+      ) == .pipeline(empty, StructuredPipeline([PipelineCall("database")])))
+    // add_target {pipeline_query {structured_pipeline {}} target_id 8}
+    let bytes = try Self.fromBytes("12066a020a002808") { (d, m, database) throws(WireError) in
       try d.listenRequest(m, in: database)
     }
-    #expect(bytes == .success(.refused(target: 8, .pipeline)))
+    #expect(bytes == .success(.pipeline(empty, StructuredPipeline([]))))
+    // add_target {pipeline_query {} target_id 8}
+    let without = try Self.fromBytes("12046a002808") { (d, m, database) throws(WireError) in
+      try d.listenRequest(m, in: database)
+    }
+    #expect(without == .success(.refused(target: 8, .model(.pipelineNotStructured))))
   }
 
   @Test(arguments: [

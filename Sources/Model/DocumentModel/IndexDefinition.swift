@@ -1,4 +1,4 @@
-/// A composite or vector index, in addition to the automatic index of every field: its collections, fields and
+/// A composite, vector or text index, in addition to the automatic index of every field: its collections, fields and
 /// order (firestore-api.md, section 10).
 package struct IndexDefinition: Hashable, Sendable {
   /// The collections that share the entries of an index.
@@ -18,6 +18,8 @@ package struct IndexDefinition: Hashable, Sendable {
     /// A vector with `dimension` components. Nearest neighbors are searched among the entries of the preceding
     /// fields.
     case vector(dimension: Int)
+    /// One entry for each distinct term of the strings in the field. All fields of such an index have this mode.
+    case text(TextLanguage)
   }
 
   /// A field with its mode.
@@ -42,6 +44,12 @@ package struct IndexDefinition: Hashable, Sendable {
     self.collectionID = collectionID
     self.scope = scope
     self.fields = fields
+  }
+
+  /// The language of a text index, or `nil` if this is another index.
+  package var textLanguage: TextLanguage? {
+    guard case .text(let language)? = fields.first?.mode else { return nil }
+    return language
   }
 
   // Compares collection IDs by their bytes: two Unicode spellings of a text are different IDs.
@@ -125,10 +133,10 @@ extension FieldPath {
   package var isAllFields: Bool { self == FieldIndexing.allFields }
 }
 
-/// The content of an index file: the composite and vector indexes of a database, and its settings for single
+/// The content of an index file: the composite, vector and text indexes of a database, and its settings for single
 /// fields.
 package struct IndexConfiguration: Hashable, Sendable {
-  /// Composite and vector indexes, in the order of the file.
+  /// Composite, vector and text indexes, in the order of the file.
   package var indexes: [IndexDefinition]
   /// Fields that differ from ``FieldIndexing/automatic``. The path `*` applies to all fields of the collections
   /// that have no setting of their own.

@@ -39,6 +39,9 @@ package enum Limits {
   /// values, but values that agree up to the limit sort by the next part of the order. Source: firestore-api.md,
   /// section 12.
   package static let indexedValueBytesMax = 1500
+  /// The bytes of a word in a text index. Of a longer word, this many bytes from the start count, so a search finds all
+  /// words that begin with them. Source: Hearth's own limit, which bounds the size of an entry.
+  package static let indexedWordBytesMax = 128
   /// The field transforms of one document in one request. A request with more is INVALID_ARGUMENT. Source:
   /// firestore-api.md, section 7.2.
   package static let transformsPerDocumentMax = 500

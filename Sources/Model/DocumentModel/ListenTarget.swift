@@ -6,12 +6,15 @@ package enum ListenRequest: Hashable, Sendable {
   case remove(Int32)
 }
 
-/// The documents that a listener follows (`Target`): the results of a query, or documents by name.
+/// The documents that a listener follows (`Target`): the results of a query or pipeline, or documents by name.
 package struct ListenTarget: Hashable, Sendable {
   /// The documents of a target.
   package enum Selection: Hashable, Sendable {
     /// The results of a query.
     case query(Query)
+    /// The results of a pipeline, as a query of the enterprise edition that finds the same documents. Rules must allow
+    /// all results of `provable`.
+    case pipeline(Query, provable: Query)
     /// Documents by name, without repeats. They need not exist.
     case documents([ResourcePath])
   }

@@ -66,6 +66,7 @@ package enum ModelError: Error, Equatable, Sendable {
   case documentTooLarge
   case tooManyIndexEntries
   case indexEntryTooLarge
+  case textAnalysisUnavailable(String)
 }
 
 extension ModelError: CustomStringConvertible {
@@ -198,6 +199,8 @@ extension ModelError: CustomStringConvertible {
       "too many index entries for entity: more than \(Limits.indexEntriesMax)"
     case .indexEntryTooLarge:
       "index entry too large: the indexed values of a document take more than 7.5 KiB in one index"
+    case .textAnalysisUnavailable(let reason):
+      "The text index of the collection cannot be updated: \(reason). Install it on the server, and start it again."
     }
   }
 }

@@ -1,7 +1,7 @@
 /// An argument of a stage or function of a pipeline: a `Value` message that may contain expressions.
-package indirect enum PipelineArgument: Equatable, Sendable {
+package indirect enum PipelineArgument: Hashable, Sendable {
   /// A member of a map, or an option of a stage or function.
-  package struct Entry: Equatable, Sendable {
+  package struct Entry: Hashable, Sendable {
     package var key: String
     package var value: PipelineArgument
 
@@ -88,7 +88,7 @@ package indirect enum PipelineArgument: Equatable, Sendable {
 }
 
 /// A stage of a pipeline, or a function of an expression: a name, arguments and options.
-package struct PipelineCall: Equatable, Sendable {
+package struct PipelineCall: Hashable, Sendable {
   package var name: String
   package var arguments: [PipelineArgument]
   package var options: [PipelineArgument.Entry]
@@ -101,7 +101,7 @@ package struct PipelineCall: Equatable, Sendable {
 }
 
 /// A pipeline as the client sent it (`StructuredPipeline`). It is not checked.
-package struct StructuredPipeline: Equatable, Sendable {
+package struct StructuredPipeline: Hashable, Sendable {
   package var stages: [PipelineCall]
   package var options: [PipelineArgument.Entry]
 

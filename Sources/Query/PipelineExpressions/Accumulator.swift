@@ -12,26 +12,28 @@ package struct Accumulator {
   private var integers: Int128 = 0
   private var doubles = 0.0
   private var hasDoubles = false
-  /// The content of an encoded value: the least, the greatest, the first or the last. Empty before the
-  /// first one.
-  private var held: [UInt8] = []
-  /// The same value if it owns no bytes, so that most comparisons do not decode.
-  private var scalar: ExpressionValue?
-  /// The content of an ArrayValue message.
-  private var elements: [UInt8] = []
-  private var seen = KeySet()
-  private var scratch: [UInt8] = []
+  /// One element if the function keeps values, otherwise none, so that a group of numbers stays small.
+  private var kept: [KeptValues] = []
 
   /// Creates the state of no rows.
-  package init(_ function: AccumulatorFunction) { self.function = function }
+  package init(_ function: AccumulatorFunction) {
+    self.function = function
+    if isVariable { kept.append(KeptValues()) }
+  }
 
   /// The memory of the state, in bytes.
-  package var bytes: Int { 256 + held.count + elements.count + seen.bytes }
+  package var bytes: Int { 64 + (isVariable ? kept[0].bytes : 0) }
+
+  /// Whether ``bytes`` can change.
+  package var isVariable: Bool { function.keepsValues }
 
   // MARK: Rows
 
   /// Adds a row to `count` without an argument.
   package mutating func addRow() { count += 1 }
+
+  /// Adds rows to `count` without an argument.
+  package mutating func addRows(_ rows: Int) { count += rows }
 
   /// Adds the value of the argument on the next row. Returns `false`, and leaves the state as it was, if the value is
   /// or contains an error, except for `count_if`, which does not count errors.
@@ -48,14 +50,14 @@ package struct Accumulator {
     case .sum, .average:
       add(number: value.ordinary)
       return true
-    case .minimum, .maximum: return value.isNothing || addExtreme(value)
-    case .first: return !held.isEmpty || hold(value)
-    case .last: return hold(value)
-    case .countDistinct: return value.isNothing || insert(value) != nil
-    case .arrayAgg: return append(value)
+    case .minimum, .maximum: return value.isNothing || kept[0].addExtreme(value, isLeast: function == .minimum)
+    case .first: return !kept[0].held.isEmpty || kept[0].hold(value)
+    case .last: return kept[0].hold(value)
+    case .countDistinct: return value.isNothing || kept[0].insert(value) != nil
+    case .arrayAgg: return kept[0].append(value)
     default:
-      guard let isNew = insert(value) else { return false }
-      return !isNew || append(value)
+      guard let isNew = kept[0].insert(value) else { return false }
+      return !isNew || kept[0].append(value)
     }
   }
 
@@ -72,46 +74,6 @@ package struct Accumulator {
     }
   }
 
-  private mutating func addExtreme(_ value: ExpressionValue) -> Bool {
-    guard !held.isEmpty else { return hold(value) }
-    let order: Ordering
-    if let scalar {
-      order = ExpressionOrder.compare(value, scalar)
-    } else {
-      order = held.withRawBytes { ExpressionOrder.compare(value, ExpressionValue(EncodedValue($0))) }
-    }
-    return order == (function == .minimum ? .less : .greater) ? hold(value) : true
-  }
-
-  private mutating func hold(_ value: ExpressionValue) -> Bool {
-    scratch.removeAll(keepingCapacity: true)
-    guard ExpressionWriter.append(value, to: &scratch) else { return false }
-    swap(&held, &scratch)
-    switch value {
-    case .boolean, .integer, .double, .timestamp: scalar = value
-    default: scalar = nil
-    }
-    return true
-  }
-
-  private mutating func append(_ value: ExpressionValue) -> Bool {
-    let before = elements.count
-    let start = ProtobufWriter.beginMessage(1, to: &elements)
-    guard ExpressionWriter.append(value, to: &elements) else {
-      elements.removeLast(elements.count - before)
-      return false
-    }
-    ProtobufWriter.endMessage(start, in: &elements)
-    return true
-  }
-
-  /// Inserts the key of a value into ``seen``. Null and absent have the same key, because both become null in an array.
-  private mutating func insert(_ value: ExpressionValue) -> Bool? {
-    scratch.removeAll(keepingCapacity: true)
-    guard ExpressionWriter.appendSortKey(value, to: &scratch) else { return nil }
-    return scratch.withRawBytes { seen.insert($0) }
-  }
-
   // MARK: Results
 
   /// Appends the result as the content of a Value message in canonical form.
@@ -119,7 +81,7 @@ package struct Accumulator {
     var result: Value = .null
     switch function {
     case .count, .countIf: result = .integer(Int64(count))
-    case .countDistinct: result = .integer(Int64(seen.count))
+    case .countDistinct: result = .integer(Int64(kept[0].seen.count))
     case .sum:
       if !hasDoubles, let exact = Int64(exactly: integers) {
         result = .integer(exact)
@@ -128,9 +90,10 @@ package struct Accumulator {
       }
     case .average:
       if count > 0 { result = .double((Double(integers) + doubles) / Double(count)) }
-    case .arrayAgg, .arrayAggDistinct: return ProtobufWriter.bytes(EncodedValue.Member.array, elements, to: &out)
+    case .arrayAgg, .arrayAggDistinct:
+      return ProtobufWriter.bytes(EncodedValue.Member.array, kept[0].elements, to: &out)
     case .minimum, .maximum, .first, .last:
-      if !held.isEmpty { return out.append(contentsOf: held) }
+      if !kept[0].held.isEmpty { return out.append(contentsOf: kept[0].held) }
     }
     ValueCodec.append(result, to: &out)
   }
@@ -143,19 +106,19 @@ package struct Accumulator {
     integers += later.integers
     doubles += later.doubles
     hasDoubles = hasDoubles || later.hasDoubles
+    guard isVariable, let other = later.kept.first else { return }
     switch function {
     case .minimum, .maximum:
-      if !later.held.isEmpty { _ = later.held.withRawBytes { addExtreme(ExpressionValue(EncodedValue($0))) } }
-    case .first where held.isEmpty, .last where !later.held.isEmpty:
-      held = later.held
-      scalar = nil
-    case .arrayAgg: elements += later.elements
-    case .countDistinct:
-      var seen = seen
-      later.seen.forEach { _ = seen.insert($0) }
-      self.seen = seen
+      guard !other.held.isEmpty else { return }
+      let isLeast = function == .minimum
+      other.held.withUnsafeBytes {
+        _ = kept[0].addExtreme(ExpressionValue(EncodedValue($0)), isLeast: isLeast)
+      }
+    case .first where kept[0].held.isEmpty, .last where !other.held.isEmpty: kept[0].take(other)
+    case .arrayAgg: kept[0].elements += other.elements
+    case .countDistinct: other.seen.forEach { _ = kept[0].seen.insert($0) }
     case .arrayAggDistinct:
-      later.elements.withRawBytes { buffer in
+      other.elements.withRawBytes { buffer in
         var items = EncodedArray(buffer).makeIterator()
         while let item = (try? items.next()) ?? nil { _ = add(ExpressionValue(item)) }
       }
@@ -169,14 +132,15 @@ package struct Accumulator {
     withUnsafeBytes(of: integers.littleEndian) { out.append(raw: $0) }
     withUnsafeBytes(of: doubles.bitPattern.littleEndian) { out.append(raw: $0) }
     out.append(hasDoubles ? 1 : 0)
-    for part in [held, elements] {
+    guard isVariable else { return }
+    for part in [kept[0].held, kept[0].elements] {
       ProtobufWriter.varint(UInt64(part.count), to: &out)
       out.append(contentsOf: part)
     }
     guard function == .countDistinct else { return }
     // `array_agg_distinct` restores its keys from the elements.
-    ProtobufWriter.varint(UInt64(seen.count), to: &out)
-    seen.forEach { key in
+    ProtobufWriter.varint(UInt64(kept[0].seen.count), to: &out)
+    kept[0].seen.forEach { key in
       ProtobufWriter.varint(UInt64(key.count), to: &out)
       out.append(raw: key)
     }
@@ -196,19 +160,84 @@ package struct Accumulator {
     hasDoubles = bytes[offset + 24] == 1
     offset += 25
     var rest = ProtobufReader(UnsafeRawBufferPointer(rebasing: bytes[offset...]))
-    held.append(raw: try rest.lengthDelimited())
-    elements.append(raw: try rest.lengthDelimited())
+    guard isVariable else {
+      bytes = UnsafeRawBufferPointer(rebasing: bytes[offset...])
+      return
+    }
+    kept[0].held.append(raw: try rest.lengthDelimited())
+    kept[0].elements.append(raw: try rest.lengthDelimited())
     if function == .countDistinct {
       let keys = try rest.varint()
-      for _ in 0..<keys { _ = seen.insert(try rest.lengthDelimited()) }
+      for _ in 0..<keys { _ = kept[0].seen.insert(try rest.lengthDelimited()) }
     } else if function == .arrayAggDistinct {
-      let items = elements
-      elements = []
+      let items = kept[0].elements
+      kept[0].elements = []
       try items.withRawBytes { (buffer) throws(WireError) in
         var iterator = EncodedArray(buffer).makeIterator()
         while let item = try iterator.next() { _ = add(ExpressionValue(item)) }
       }
     }
     bytes = UnsafeRawBufferPointer(rebasing: bytes[(offset + rest.position)...])
+  }
+}
+
+/// The values that an accumulator keeps.
+private struct KeptValues {
+  /// The content of an encoded value: the least, the greatest, the first or the last. Empty before the first one.
+  var held: [UInt8] = []
+  /// The same value if it owns no bytes, so that most comparisons do not decode.
+  private var scalar: ExpressionValue?
+  /// The content of an ArrayValue message.
+  var elements: [UInt8] = []
+  var seen = KeySet()
+  private var scratch: [UInt8] = []
+
+  /// The memory of the values, in bytes.
+  var bytes: Int { 192 + held.count + elements.count + seen.bytes }
+
+  /// Takes the value that another one holds.
+  mutating func take(_ other: KeptValues) {
+    held = other.held
+    scalar = nil
+  }
+
+  mutating func addExtreme(_ value: ExpressionValue, isLeast: Bool) -> Bool {
+    guard !held.isEmpty else { return hold(value) }
+    let order: Ordering
+    if let scalar {
+      order = ExpressionOrder.compare(value, scalar)
+    } else {
+      order = held.withRawBytes { ExpressionOrder.compare(value, ExpressionValue(EncodedValue($0))) }
+    }
+    return order == (isLeast ? .less : .greater) ? hold(value) : true
+  }
+
+  mutating func hold(_ value: ExpressionValue) -> Bool {
+    scratch.removeAll(keepingCapacity: true)
+    guard ExpressionWriter.append(value, to: &scratch) else { return false }
+    swap(&held, &scratch)
+    switch value {
+    case .boolean, .integer, .double, .timestamp: scalar = value
+    default: scalar = nil
+    }
+    return true
+  }
+
+  mutating func append(_ value: ExpressionValue) -> Bool {
+    let before = elements.count
+    let start = ProtobufWriter.beginMessage(1, to: &elements)
+    guard ExpressionWriter.append(value, to: &elements) else {
+      elements.removeLast(elements.count - before)
+      return false
+    }
+    ProtobufWriter.endMessage(start, in: &elements)
+    return true
+  }
+
+  /// Inserts the key of a value into ``seen``. Null and absent have the same key, because both become null in an array.
+  mutating func insert(_ value: ExpressionValue) -> Bool? {
+    scratch.removeAll(keepingCapacity: true)
+    guard ExpressionWriter.appendSortKey(value, to: &scratch) else { return nil }
+    return scratch.withRawBytes { seen.insert($0) }
   }
 }

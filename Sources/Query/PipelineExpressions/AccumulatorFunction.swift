@@ -28,6 +28,14 @@ package enum AccumulatorFunction: String, CaseIterable, Sendable {
     self == .count ? argumentCount <= 1 : argumentCount == 1
   }
 
+  /// Whether the accumulator keeps values, so that its memory depends on the rows.
+  package var keepsValues: Bool {
+    switch self {
+    case .count, .countIf, .sum, .average: false
+    default: true
+    }
+  }
+
   /// Whether the result depends on the order of the rows.
   package var dependsOnOrder: Bool {
     switch self {

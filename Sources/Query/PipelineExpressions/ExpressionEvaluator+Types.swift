@@ -66,7 +66,7 @@ extension ExpressionEvaluator {
   }
 
   /// The size of a value in a document, in bytes, by the published rules. A reference counts one byte more than the
-  /// name of a document (pipelines.md, section 10.4).
+  /// name of a document (pipelines.md, section 10.3).
   private func storageSize(_ value: ExpressionValue) -> Int {
     guard charge(8) else { return 0 }
     switch value {

@@ -11,7 +11,7 @@ package enum ExpressionLimits {
   package static let rowBytesMax = 32 << 20
   /// The work of the expressions of one stage for one row, in steps of about a nanosecond. A row that needs more fails
   /// with RESOURCE_EXHAUSTED. Source: Hearth's own limit, which bounds the time that a row holds a thread.
-  package static let rowWorkMax = 1_000_000_000
+  package static let rowWorkMax = 100_000_000
   /// The result of `string_repeat`, in bytes. A longer result is an error. Source: pipelines.md, section 2.
   package static let repeatedBytesMax = 1 << 20
   /// The compiled patterns that expressions computed last, which the server keeps. Each takes at most 1 MiB. Source:

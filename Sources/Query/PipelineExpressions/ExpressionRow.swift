@@ -14,6 +14,7 @@ package struct ExpressionRow {
   /// The score of the row in a `search` stage.
   package var score: Double?
 
+  @inlinable @inline(__always)
   package init(
     fields: EncodedMap, name: UnsafeRawBufferPointer? = nil, createTime: Timestamp? = nil,
     updateTime: Timestamp? = nil,

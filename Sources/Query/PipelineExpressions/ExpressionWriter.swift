@@ -86,8 +86,9 @@ package enum ExpressionWriter {
   }
 
   /// Appends bytes that sort in the order of `sort`, and that are equal exactly if the values are equal. Absent is
-  /// written as null. Returns `false` if the value is or contains an error.
-  package static func appendSortKey(_ value: ExpressionValue, to out: inout [UInt8]) -> Bool {
+  /// written as null. Bytes after about `budget` are cut as in the entries of indexes. Returns `false` if the value is or
+  /// contains an error.
+  package static func appendSortKey(_ value: ExpressionValue, to out: inout [UInt8], budget: Int = .max) -> Bool {
     switch value {
     case .integer(let number):
       OrderedCode.append(integer: number, to: &out)
@@ -95,7 +96,8 @@ package enum ExpressionWriter {
     case .double(let number):
       OrderedCode.append(double: number, to: &out)
       return true
-    case .string(let text):
+    // The code of a text has at most two bytes for each of its own, a label and an end.
+    case .string(let text) where text.count < budget / 2 - 3:
       OrderedCode.append(string: text, to: &out)
       return true
     default: break
@@ -104,7 +106,7 @@ package enum ExpressionWriter {
     guard append(value, to: &bytes) else { return false }
     return bytes.withRawBytes { buffer in
       do throws(WireError) {
-        try OrderedCode.append(EncodedValue(buffer), to: &out, budget: .max)
+        try OrderedCode.append(EncodedValue(buffer), to: &out, budget: budget)
         return true
       } catch {
         return false

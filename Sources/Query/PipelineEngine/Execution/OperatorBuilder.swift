@@ -1,5 +1,6 @@
 import DocumentModel
 import PipelineExpressions
+import QueryEngine
 
 /// Builds the operators of a pipeline and its nested pipelines.
 struct OperatorBuilder {
@@ -9,34 +10,54 @@ struct OperatorBuilder {
 
   init(_ run: PipelineRun) { self.run = run }
 
-  /// Returns the last operator of a pipeline.
-  mutating func build(_ body: PipelineBody) throws(PipelineError) -> RowOperator {
+  /// Returns the last operator of a pipeline. If it is not nested in another one, threads may divide a large scan.
+  mutating func build(_ body: PipelineBody, isOutermost: Bool = false) throws(PipelineError) -> RowOperator {
     var root: RowOperator?
     var plan: SourcePlan?
     for (index, stage) in body.stages.enumerated() {
       if case .source(let source) = stage.operation {
-        plan = SourcePlan(source, body.stages)
+        plan = body.plan ?? SourcePlan(source, body.stages, in: run.database)
         root = makeSource(source, stage, plan, body)
         continue
       }
       guard var input = root else { continue }
       if !stage.subpipelines.isEmpty {
-        var roots: [RowOperator] = []
-        for part in stage.subpipelines { roots.append(try build(part.body)) }
+        var roots: [(RowOperator, SubpipelineLookup?)] = []
+        for part in stage.subpipelines { roots.append((try build(part.body), try makeLookup(part))) }
         input = SubpipelineOperator(stage, input, roots)
       }
-      if let source = input as? QueryOperator, case .filter(let condition, _) = stage.operation,
+      if let source = input as? QueryOperator, case .filter(let condition, let prefix) = stage.operation,
         let program = stage.program
       {
-        source.add(condition, of: stage, StageEvaluator(program, run, variableCount: body.variableCount))
+        source.add(
+          condition, of: stage, prefix,
+          StageEvaluator(program, run, variableCount: body.variableCount))
         continue
       }
       // The source returns rows in the order of this stage.
       if plan?.orderStage == index { continue }
-      root = try make(stage, input, after: body.stages[(index + 1)...], body)
+      let made = try make(stage, input, after: body.stages[(index + 1)...], body)
+      if let source = input as? QueryOperator, let consumer = made as? AggregateOperator {
+        source.isCounted = consumer.onlyCounts
+      }
+      if isOutermost, let consumer = made as? AggregateOperator {
+        consumer.division = ScanDivision(body, upTo: index)
+      }
+      root = made
     }
     guard let root else { throw PipelineError("A pipeline must have at least one stage.") }
     return root
+  }
+
+  /// Builds the other form of a nested pipeline, if it has one. It reads documents that the nested pipeline may not
+  /// read, so it is not used if documents are reviewed.
+  private func makeLookup(_ part: Subpipeline) throws(PipelineError) -> SubpipelineLookup? {
+    guard !run.isReviewed, let plan = part.lookup else { return nil }
+    var builder = OperatorBuilder(run)
+    guard let aggregate = try builder.build(plan.body) as? AggregateOperator else { return nil }
+    let lookup = try SubpipelineLookup(plan, aggregate)
+    run.note(lookup)
+    return lookup
   }
 
   private mutating func makeSource(
@@ -46,7 +67,9 @@ struct OperatorBuilder {
     if let plan {
       var subcollection: String?
       if case .subcollection(let path) = source { subcollection = path }
-      return QueryOperator(stage, plan, subcollection: subcollection, source: sources, body)
+      let root = QueryOperator(stage, plan, subcollection: subcollection, source: sources, body)
+      root.needsName = Self.needsName(body.stages.dropFirst())
+      return root
     }
     if case .documents(let keys) = source { return DocumentsOperator(stage, keys, source: sources, body) }
     if case .literals(let rows) = source { return LiteralsOperator(stage, rows, run, body) }
@@ -83,15 +106,20 @@ struct OperatorBuilder {
       guard let evaluator else { return input }
       let tree = try search.distanceField.map { (path) throws(PipelineError) in try FieldTree([path]) }
       return NearestOperator(stage, input, search, tree: tree, evaluator)
-    case .search(let plan): return try search(plan, stage, input, evaluator)
+    case .search(let plan): return try search(plan, stage, input, body, evaluator)
     case .source, .delete: return input
     }
   }
 
   private func search(
-    _ plan: SearchPlan, _ stage: PipelineStage, _ input: RowOperator, _ evaluator: StageEvaluator?
+    _ plan: SearchPlan, _ stage: PipelineStage, _ input: RowOperator, _ body: PipelineBody,
+    _ evaluator: StageEvaluator?
   ) throws(PipelineError) -> RowOperator {
-    var root: RowOperator = try MatchOperator(stage, input, plan, evaluator)
+    let scope = SearchScope(plan.language, of: body, run.indexes)
+    let query = try plan.text.map { (text) throws(PipelineError) in try TextQuery(text, scope.language) }
+    if let query, let index = scope.index { (input as? QueryOperator)?.terms = TextTerms(query.terms, in: index) }
+    var root: RowOperator = MatchOperator(
+      stage, input, query, scope.fields, condition: plan.condition, evaluator)
     if let depth = plan.depth { root = BestMatchOperator(stage, root, depth) }
     let keptMax = plan.limit.map { min($0, .max - plan.offset) + plan.offset }
     if plan.terms.isEmpty {
@@ -103,6 +131,19 @@ struct OperatorBuilder {
       root = CountOperator(stage, root, skipped: plan.offset, returnedMax: plan.limit ?? .max)
     }
     return plan.added == nil ? root : ChangeOperator(stage, root, evaluator)
+  }
+
+  /// Whether stages use the names of rows, or return them.
+  private static func needsName(_ stages: ArraySlice<PipelineStage>) -> Bool {
+    for stage in stages {
+      if !stage.subpipelines.isEmpty || stage.program.map({ $0.usesName || $0.usesWholeRow }) == true { return true }
+      switch stage.operation {
+      case .aggregate: return false
+      case .filter, .select, .addFields, .removeFields, .bind, .sort, .limit, .offset, .samplePart: continue
+      default: return true
+      }
+    }
+    return true
   }
 
   /// The number of rows that the limits directly after a sort let through, or `nil` without a limit.

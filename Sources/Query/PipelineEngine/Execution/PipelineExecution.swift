@@ -2,6 +2,7 @@ package import Basics
 package import DocumentModel
 package import DocumentStore
 package import KeyValue
+import QueryEngine
 package import WireFormat
 
 /// A pipeline that runs in slices, each on its own snapshot, and shows the same version throughout.
@@ -17,23 +18,33 @@ package final class PipelineExecution {
   /// Whether all results have been returned.
   package private(set) var isAtEnd = false
   private var elapsed = Duration.zero
+  private let clock: () -> ContinuousClock.Instant
 
   /// The work of a slice that does not keep others waiting, in the units of queries.
   package static let sliceUnits = 8192
 
   /// Builds the operators of a pipeline that shows the state at `version`. The version must be readable on every
-  /// snapshot that a slice uses. `now` is the result of `current_timestamp`.
+  /// snapshot that a slice uses. `now` is the result of `current_timestamp`. `isReviewed` is whether slices may have a
+  /// `review`. With `reads`, other threads may help with a scan that is not reviewed, after
+  /// `documentsBeforeDivision` documents. `clock` measures the time of
+  /// slices.
   /// - Throws: ``PipelineError`` if the plan cannot be built, ``StorageError`` if a read fails.
   package init(
     _ plan: PipelinePlan, in database: DatabaseID, _ snapshot: any KeyValueSnapshot, at version: Int64,
-    now: Timestamp, _ indexes: IndexCatalog, _ scratch: ScratchSpace
+    now: Timestamp, _ indexes: IndexCatalog, _ scratch: ScratchSpace, isReviewed: Bool,
+    reads: PipelineRun.Reads? = nil, documentsBeforeDivision: Int? = nil,
+    clock: @escaping () -> ContinuousClock.Instant = { ContinuousClock.now }
   ) throws {
     self.plan = plan
+    self.clock = clock
     run = PipelineRun(
-      in: database, at: version, now: now, snapshot, indexes, scratch, seed: UInt64.random(in: .min ... .max))
+      in: database, at: version, now: now, snapshot, indexes, scratch, isReviewed: isReviewed,
+      seed: UInt64.random(in: .min ... .max))
+    run.reads = reads
+    if let documentsBeforeDivision { run.documentsBeforeDivision = documentsBeforeDivision }
     run.heldLimit = min(plan.options.heldBytesMax ?? .max, PipelineLimits.heldBytesMax)
     var builder = OperatorBuilder(run)
-    root = try builder.build(plan.body)
+    root = try builder.build(plan.body, isOutermost: true)
     if plan.options.explain != nil { try root.prepare(run) }
   }
 
@@ -54,8 +65,8 @@ package final class PipelineExecution {
     _ found: (PipelineResult) throws -> Bool
   ) throws {
     guard !isAtEnd else { return }
-    let start = ContinuousClock.now
-    defer { elapsed += ContinuousClock.now - start }
+    let start = clock()
+    defer { elapsed += clock() - start }
     guard elapsed < .seconds(PipelineLimits.runSecondsMax) else {
       throw PipelineError(
         "The pipeline ran for more than \(PipelineLimits.runSecondsMax) seconds.", .deadlineExceeded)
@@ -74,6 +85,13 @@ package final class PipelineExecution {
     } while run.unitsLeft > 0
   }
 
+  /// The number of documents that the sources have read so far, also those that a stage dropped or combined.
+  package var documentsRead: Int { run.work.documents }
+
+  /// Counts memory that the caller keeps until the pipeline ends.
+  /// - Throws: ``PipelineError`` if the pipeline, or all pipelines together, hold too much.
+  package func hold(_ bytes: Int) throws(PipelineError) { try run.hold(bytes) }
+
   // MARK: Explanations
 
   /// The explanation of the pipeline, planned or executed.
@@ -86,6 +104,8 @@ package final class PipelineExecution {
 
 extension PipelineRow {
   fileprivate var result: PipelineResult {
-    PipelineResult(name: hasName ? name.bytes : nil, fields: map, createTime: createTime, updateTime: updateTime)
+    PipelineResult(
+      name: hasName ? name.bytes : nil, fields: map, createTime: createTime, updateTime: updateTime,
+      readVersion: readVersion)
   }
 }

@@ -15,6 +15,8 @@ final class PipelineRow {
   var hasName = false
   var createTime: Timestamp?
   var updateTime: Timestamp?
+  /// The version of the stored document that has the name and from which the row was made; `nil` if no document has it.
+  var readVersion: Int64?
   /// The score of the `search` stage, if the pipeline has one.
   var score: Double?
   /// The fields in the form of stored documents. They are those of ``own``, or borrowed from the operator that read
@@ -27,6 +29,9 @@ final class PipelineRow {
   /// The part of ``capacity`` that the run counts.
   var held = 0
 
+  /// The fields by which expressions read the name and the times.
+  static let metadataNames: Set<String> = ["__name__", "__create_time__", "__update_time__"]
+
   init(variableCount: Int) {
     variables = []
     for _ in 0..<variableCount { variables.append(Variable()) }
@@ -37,6 +42,7 @@ final class PipelineRow {
   /// Removes everything but the variables.
   func clear() {
     fields = UnsafeRawBufferPointer(start: nil, count: 0)
+    readVersion = nil
     dropMetadata()
   }
 
@@ -82,6 +88,7 @@ final class PipelineRow {
     if hasName { name.assign(row.name.bytes) }
     createTime = row.createTime
     updateTime = row.updateTime
+    readVersion = row.readVersion
     score = row.score
   }
 
@@ -95,12 +102,13 @@ final class PipelineRow {
   /// Appends the row as bytes, for ``restore(_:)``.
   func appendRecord(to out: inout [UInt8]) {
     let times: UInt8 = (createTime == nil ? 0 : 2) | (updateTime == nil ? 0 : 4)
-    out.append((hasName ? 1 : 0) | times | (score == nil ? 0 : 8))
+    out.append((hasName ? 1 : 0) | times | (score == nil ? 0 : 8) | (readVersion == nil ? 0 : 16))
     if hasName { Self.append(name.bytes, to: &out) }
     for time in [createTime, updateTime] {
       if let time { withUnsafeBytes(of: time.microseconds) { out.append(contentsOf: $0) } }
     }
     if let score { withUnsafeBytes(of: score) { out.append(contentsOf: $0) } }
+    if let readVersion { withUnsafeBytes(of: readVersion) { out.append(contentsOf: $0) } }
     withUnsafeBytes(of: UInt32(variables.count)) { out.append(contentsOf: $0) }
     for index in variables.indices {
       out.append(variables[index].isSet ? 1 : 0)
@@ -129,6 +137,7 @@ final class PipelineRow {
     createTime = flags & 2 == 0 ? nil : takeTime()
     updateTime = flags & 4 == 0 ? nil : takeTime()
     score = flags & 8 == 0 ? nil : take(8).loadUnaligned(as: Double.self)
+    readVersion = flags & 16 == 0 ? nil : take(8).loadUnaligned(as: Int64.self)
     let count = Int(take(4).loadUnaligned(as: UInt32.self))
     for index in 0..<max(count, variables.count) {
       set(index, index >= count || take(1)[0] == 0 ? nil : takeBytes())

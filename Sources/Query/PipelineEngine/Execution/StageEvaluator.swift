@@ -5,7 +5,7 @@ import WireFormat
 /// Evaluates the expressions of one stage for one row at a time.
 final class StageEvaluator {
   private let evaluator: ExpressionEvaluator
-  private unowned let run: PipelineRun
+  private let run: PipelineRun
   private let variables: UnsafeMutableBufferPointer<ExpressionValue>
 
   init(_ program: ExpressionProgram, _ run: PipelineRun, variableCount: Int) {

@@ -13,7 +13,9 @@ enum RowStep {
 
 /// An operator of a running pipeline: it produces rows, mostly from those of another operator.
 ///
-/// Rows are pulled one by one. An operator that handles one row at a time changes the row of its input in place.
+/// Rows are pulled one by one with ``step(_:)``, or passed to a closure with ``forEach(_:_:)``, which does not copy the
+/// documents of a source. The consumer of an operator uses one of the two until it restarts the operator. An operator
+/// that handles one row at a time changes the row of its input in place.
 class RowOperator {
   /// The number of the stage in its pipeline, and its name.
   let number: Int
@@ -34,17 +36,53 @@ class RowOperator {
 
   /// Moves to the next row.
   final func step(_ run: PipelineRun) throws -> RowStep {
-    do {
+    try placed {
       let step = try next(run)
       if case .found = step {
         rows += 1
         try run.keep(row)
       }
       return step
-    } catch let error as PipelineError where !error.isPlaced {
+    }
+  }
+
+  /// Moves to each of the next rows and calls `body`, until `body` returns `false`, the slice ends, or no rows are
+  /// left. Returns whether rows may be left. Place errors of `body` with ``placed(_:)``.
+  final func forEach(_ run: PipelineRun, _ body: () throws -> Bool) throws -> Bool {
+    try placed {
+      try visit(run) {
+        rows += 1
+        try run.keep(row)
+        return try body()
+      }
+    }
+  }
+
+  /// Names this stage in the errors of `body` that do not name one.
+  @inline(__always)
+  final func placed<Result>(_ body: () throws -> Result) throws -> Result {
+    do { return try body() } catch let error as PipelineError where !error.isPlaced {
       throw error.inside(number, name)
     }
   }
+
+  /// Does the work of ``forEach(_:_:)``.
+  func visit(_ run: PipelineRun, _ body: () throws -> Bool) throws -> Bool {
+    while true {
+      switch try next(run) {
+      case .paused: return true
+      case .end: return false
+      case .found: guard try body() else { return true }
+      }
+    }
+  }
+
+  /// Counts further rows without producing them. Returns `nil` if the operator can only produce them, otherwise their
+  /// number in this slice, and whether rows may be left.
+  func count(_ run: PipelineRun) throws -> (rows: Int, mayContinue: Bool)? { nil }
+
+  /// Notes rows that were counted.
+  final func noteCounted(_ count: Int) { rows += count }
 
   /// Does the work of ``step(_:)``.
   func next(_ run: PipelineRun) throws -> RowStep { .end }

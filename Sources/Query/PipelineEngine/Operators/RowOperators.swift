@@ -58,7 +58,11 @@ extension PipelineRow {
   func set(_ metadata: RowMetadata) {
     if let name = metadata.name {
       hasName = name != nil
-      if let name { self.name.assign(name) }
+      if let name {
+        // The row was not made from the document that it now names.
+        if !self.name.bytes.elementsEqual(name) { readVersion = nil }
+        self.name.assign(name)
+      }
     }
     if let time = metadata.createTime { createTime = time }
     if let time = metadata.updateTime { updateTime = time }
@@ -86,6 +90,17 @@ final class FilterOperator: StreamingOperator {
       guard run.unitsLeft > 0 else { return .paused }
     }
   }
+
+  override func visit(_ run: PipelineRun, _ body: () throws -> Bool) throws -> Bool {
+    try input.forEach(run) {
+      try placed {
+        evaluator.begin(row)
+        if try evaluator.isTrue(condition) { return try body() }
+        run.unitsLeft -= 4
+        return run.unitsLeft > 0
+      }
+    }
+  }
 }
 
 /// `select`, `add_fields`, `remove_fields`, `let` and `replace_with`: change each row.
@@ -103,6 +118,20 @@ final class ChangeOperator: StreamingOperator {
   override func next(_ run: PipelineRun) throws -> RowStep {
     let step = try input.step(run)
     guard case .found = step else { return step }
+    try change(run)
+    return .found
+  }
+
+  override func visit(_ run: PipelineRun, _ body: () throws -> Bool) throws -> Bool {
+    try input.forEach(run) {
+      try placed {
+        try change(run)
+        return try body()
+      }
+    }
+  }
+
+  private func change(_ run: PipelineRun) throws {
     run.unitsLeft -= 4 + row.fields.count >> 8
     evaluator?.begin(row)
     switch operation {
@@ -114,7 +143,6 @@ final class ChangeOperator: StreamingOperator {
     case .replace(let expression, let mode): try evaluator.map { try replace(try $0.value(expression), mode) }
     default: break
     }
-    return .found
   }
 
   private func replace(_ assignments: RowAssignments) throws {
@@ -207,6 +235,16 @@ final class CountOperator: StreamingOperator {
       if seen > skipped { return .found }
     }
   }
+
+  override func visit(_ run: PipelineRun, _ body: () throws -> Bool) throws -> Bool {
+    if seen - skipped >= returnedMax { return false }
+    let mayContinue = try input.forEach(run) {
+      seen += 1
+      guard seen > skipped else { return true }
+      return try body() && seen - skipped < returnedMax
+    }
+    return mayContinue && seen - skipped < returnedMax
+  }
 }
 
 /// `sample` by percent: keeps each row with the same probability.
@@ -225,6 +263,14 @@ final class PartOperator: StreamingOperator {
       if Double.random(in: 0..<1) < part { return .found }
       run.unitsLeft -= 1
       guard run.unitsLeft > 0 else { return .paused }
+    }
+  }
+
+  override func visit(_ run: PipelineRun, _ body: () throws -> Bool) throws -> Bool {
+    try input.forEach(run) {
+      if Double.random(in: 0..<1) < part { return try body() }
+      run.unitsLeft -= 1
+      return run.unitsLeft > 0
     }
   }
 }

@@ -79,30 +79,36 @@ class SortingOperator: RowOperator {
     self.scratch = scratch
     var sorter = self.sorter.take() ?? RowSorter(scratch, keptMax: keptMax)
     var hasRoom = try sorter.resume()
-    while hasRoom {
-      let step = try input.step(run)
-      if case .end = step {
-        sorted = try sorter.finish()
-        return true
+    guard hasRoom else {
+      self.sorter = sorter
+      run.unitsLeft = 0
+      run.blocked = scratch.wait
+      return false
+    }
+    let mayContinue = try input.forEach(run) {
+      try placed {
+        run.unitsLeft -= 8
+        key.removeAll(keepingCapacity: true)
+        guard try appendKey(to: &key) else { return run.unitsLeft > 0 }
+        OrderedCode.append(version: Int64(bitPattern: sequence), to: &key)
+        sequence += 1
+        guard sorter.mayKeep(key) else { return run.unitsLeft > 0 }
+        record.removeAll(keepingCapacity: true)
+        record.append(0)
+        input.row.appendRecord(to: &record)
+        // A client can limit the memory of its pipeline, also that of sorts.
+        if run.hasClientLimit { try run.hold(record.count) }
+        if record.count > PipelineLimits.sortedRowBytesMax { try writeRecord(scratch) }
+        hasRoom = try sorter.add(key, path: record)
+        return hasRoom && run.unitsLeft > 0
       }
-      guard case .found = step else {
-        self.sorter = sorter
-        return false
-      }
-      run.unitsLeft -= 8
-      key.removeAll(keepingCapacity: true)
-      guard try appendKey(to: &key) else { continue }
-      OrderedCode.append(version: Int64(bitPattern: sequence), to: &key)
-      sequence += 1
-      record.removeAll(keepingCapacity: true)
-      record.append(0)
-      input.row.appendRecord(to: &record)
-      // A client can limit the memory of its pipeline, also that of sorts.
-      if run.heldLimit < PipelineLimits.heldBytesMax { try run.hold(record.count) }
-      if record.count > PipelineLimits.sortedRowBytesMax { try writeRecord(scratch) }
-      hasRoom = try sorter.add(key, path: record)
+    }
+    if !mayContinue, hasRoom {
+      sorted = try sorter.finish()
+      return true
     }
     self.sorter = sorter
+    guard !hasRoom else { return false }
     run.unitsLeft = 0
     run.blocked = scratch.wait
     return false
@@ -151,11 +157,11 @@ final class SortOperator: SortingOperator {
     for term in terms {
       let start = key.count
       let value = try evaluator.value(term.expression)
-      guard ExpressionWriter.appendSortKey(value, to: &key) else {
+      // An index that returns rows in this order has values cut at the same place, and whole names.
+      let isName = term.field?.isDocumentName == true
+      let budget = isName ? PipelineLimits.sortedNameBytesMax : Limits.indexedValueBytesMax
+      guard ExpressionWriter.appendSortKey(value, to: &key, budget: budget) else {
         throw PipelineError("A sort key is nested too deeply.")
-      }
-      if key.count - start > PipelineLimits.sortKeyBytesMax {
-        key.removeLast(key.count - start - PipelineLimits.sortKeyBytesMax)
       }
       if term.isDescending { SortKey.invert(&key, from: start) }
     }
@@ -218,63 +224,11 @@ final class NearestOperator: SortingOperator {
 }
 
 /// `sample` by count: a number of rows, all equally likely, in random order.
-final class SampleOperator: RowOperator {
-  private let input: RowOperator
-  private let count: Int
-  private let current: PipelineRow
-  private var records: [[UInt8]] = []
-  private var seen = 0
-  private var isFull = false
-  private var held = 0
+final class SampleOperator: SortingOperator {
+  init(_ stage: PipelineStage, _ input: RowOperator, _ count: Int) { super.init(stage, input, keptMax: count) }
 
-  init(_ stage: PipelineStage, _ input: RowOperator, _ count: Int) {
-    self.input = input
-    self.count = count
-    current = PipelineRow(variableCount: input.row.variables.count)
-    super.init(stage)
-  }
-
-  override var row: PipelineRow { current }
-  override var inputs: [RowOperator] { [input] }
-
-  override func restart(_ outer: PipelineRow, _ run: PipelineRun) {
-    records = []
-    seen = 0
-    isFull = false
-    run.release(held)
-    held = 0
-    super.restart(outer, run)
-  }
-
-  override func next(_ run: PipelineRun) throws -> RowStep {
-    while !isFull {
-      let step = try input.step(run)
-      if case .paused = step { return step }
-      if case .end = step {
-        isFull = true
-        records.shuffle()
-        break
-      }
-      seen += 1
-      run.unitsLeft -= 4
-      try add(run)
-    }
-    guard run.unitsLeft > 0 else { return .paused }
-    guard let record = records.popLast() else { return .end }
-    run.unitsLeft -= 4
-    record.withUnsafeBytes { current.restore($0) }
-    return .found
-  }
-
-  /// Keeps the row with the probability of `count / seen`, in the place of another one.
-  private func add(_ run: PipelineRun) throws {
-    let place = records.count < count ? records.count : Int.random(in: 0..<seen)
-    guard place < count else { return }
-    var record: [UInt8] = []
-    input.row.appendRecord(to: &record)
-    let change = record.count - (place < records.count ? records[place].count : 0)
-    held += change
-    try run.hold(change)
-    if place < records.count { records[place] = record } else { records.append(record) }
+  override func appendKey(to key: inout [UInt8]) throws -> Bool {
+    withUnsafeBytes(of: UInt64.random(in: .min ... .max)) { key.append(contentsOf: $0) }
+    return true
   }
 }

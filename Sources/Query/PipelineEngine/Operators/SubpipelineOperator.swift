@@ -1,4 +1,5 @@
 import DocumentModel
+import QueryEngine
 import WireFormat
 
 /// Runs the nested pipelines of a stage for each row, before the stage, and sets their values as variables of the row.
@@ -9,6 +10,9 @@ final class SubpipelineOperator: StreamingOperator {
   private final class Part {
     let plan: Subpipeline
     let root: RowOperator
+    let lookup: SubpipelineLookup?
+    /// The documents and entries that had been read when the run began, in units.
+    var workBefore = 0
     /// Whether the value is complete.
     var isDone = false
     var isStarted = false
@@ -18,9 +22,10 @@ final class SubpipelineOperator: StreamingOperator {
     /// The bytes counted by the run.
     var held = 0
 
-    init(_ plan: Subpipeline, _ root: RowOperator) {
+    init(_ plan: Subpipeline, _ root: RowOperator, _ lookup: SubpipelineLookup?) {
       self.plan = plan
       self.root = root
+      self.lookup = lookup
     }
   }
 
@@ -28,17 +33,22 @@ final class SubpipelineOperator: StreamingOperator {
   /// Whether the input is at a row whose nested pipelines are not complete.
   private var isAtRow = false
 
-  init(_ stage: PipelineStage, _ input: RowOperator, _ roots: [RowOperator]) {
-    parts = zip(stage.subpipelines, roots).map { Part($0, $1) }
+  init(_ stage: PipelineStage, _ input: RowOperator, _ roots: [(RowOperator, SubpipelineLookup?)]) {
+    parts = zip(stage.subpipelines, roots).map { Part($0, $1.0, $1.1) }
     super.init(stage, input)
   }
 
-  override var inputs: [RowOperator] { [input] + parts.map(\.root) }
-  override var text: String { "nested pipelines of \(name)" }
+  override var inputs: [RowOperator] { [input] + parts.map(\.root) + lookups.map(\.aggregate) }
+  override var text: String {
+    "nested pipelines of \(name)" + (lookups.isEmpty ? "" : ", then \(lookups.count) by groups of all documents")
+  }
+
+  /// The lookups in use.
+  private var lookups: [SubpipelineLookup] { parts.compactMap(\.lookup).filter(\.isComplete) }
 
   override func restart(_ outer: PipelineRow, _ run: PipelineRun) {
     isAtRow = false
-    // The value of a pipeline that depends on no variable never changes.
+    // The value of a pipeline that depends on no variable never changes, nor do the groups of a lookup.
     for part in parts where part.plan.isCorrelated { (part.isDone, part.isStarted) = (false, false) }
     input.restart(outer, run)
   }
@@ -71,6 +81,13 @@ final class SubpipelineOperator: StreamingOperator {
       part.isStarted = true
       part.count = 0
       part.bytes.removeAll(keepingCapacity: true)
+      if let result = try part.lookup?.result(for: row) {
+        try append(result, to: part, run)
+        run.unitsLeft -= 16
+        finish(part)
+        return true
+      }
+      part.workBefore = Self.work(run)
       part.root.restart(row, run)
     }
     loop: while true {
@@ -78,21 +95,34 @@ final class SubpipelineOperator: StreamingOperator {
       case .paused: return false
       case .end: break loop
       case .found:
-        part.count += 1
-        if part.plan.isScalar, part.count > 1 { throw PipelineError("Subpipeline returned multiple results.") }
-        let before = part.bytes.count
-        if part.plan.isScalar {
-          try part.root.row.appendValue(isBare: part.plan.hasOneField, to: &part.bytes)
-        } else {
-          let start = ProtobufWriter.beginMessage(1, to: &part.bytes)
-          try part.root.row.appendValue(isBare: part.plan.hasOneField, to: &part.bytes)
-          ProtobufWriter.endMessage(start, in: &part.bytes)
-        }
-        part.held += part.bytes.count - before
-        try run.hold(part.bytes.count - before)
+        try append(part.root.row, to: part, run)
         run.unitsLeft -= 4
       }
     }
+    finish(part)
+    try part.lookup?.pay(Self.work(run) - part.workBefore, run)
+    return true
+  }
+
+  private static func work(_ run: PipelineRun) -> Int { 8 * run.work.documents + run.work.entries }
+
+  private func append(_ row: PipelineRow, to part: Part, _ run: PipelineRun) throws {
+    part.count += 1
+    if part.plan.isScalar, part.count > 1 { throw PipelineError("Subpipeline returned multiple results.") }
+    let before = part.bytes.count
+    if part.plan.isScalar {
+      try row.appendValue(isBare: part.plan.hasOneField, to: &part.bytes)
+    } else {
+      let start = ProtobufWriter.beginMessage(1, to: &part.bytes)
+      try row.appendValue(isBare: part.plan.hasOneField, to: &part.bytes)
+      ProtobufWriter.endMessage(start, in: &part.bytes)
+    }
+    part.held += part.bytes.count - before
+    try run.hold(part.bytes.count - before)
+  }
+
+  /// Completes the value.
+  private func finish(_ part: Part) {
     if part.plan.isScalar {
       if part.count == 0 { ValueCodec.append(.null, to: &part.bytes) }
     } else {
@@ -101,7 +131,6 @@ final class SubpipelineOperator: StreamingOperator {
       elements.withUnsafeBytes { ProtobufWriter.bytes(9, $0, to: &part.bytes) }
     }
     part.isDone = true
-    return true
   }
 }
 

@@ -24,8 +24,12 @@ struct PipelineParser {
   private var subpipelines: [Subpipeline] = []
   private var expressions: [PipelineExpression] = []
   private var names: [String: Int] = [:]
+  private let work: PlanningWork
 
-  private init(_ database: DatabaseID, _ place: Place, _ scope: VariableScope, depth: Int) {
+  private init(
+    _ database: DatabaseID, _ place: Place, _ scope: VariableScope, depth: Int, _ work: PlanningWork = PlanningWork()
+  ) {
+    self.work = work
     self.database = database
     self.place = place
     self.scope = scope
@@ -58,7 +62,9 @@ struct PipelineParser {
         }
       } catch { throw error.inside(index + 1, call.name) }
     }
-    return PipelineBody(stages: stages, variableCount: scope.count, outerVariableCount: outerCount)
+    var body = PipelineBody(stages: stages, variableCount: scope.count, outerVariableCount: outerCount)
+    if case .source(let source)? = stages.first?.operation { body.plan = SourcePlan(source, stages, in: database) }
+    return body
   }
 
   // MARK: Stages
@@ -153,7 +159,8 @@ struct PipelineParser {
     case "where":
       try arguments.expect(1...1)
       return .filter(
-        try expression(arguments[0]), PrefixCondition(arguments[0], variables: scope.places))
+        try expression(arguments[0]),
+        PrefixCondition(arguments[0], variables: scope.places, requestConditionsLeft: &work.conditionsLeft))
     case "select":
       try arguments.expect(1...1)
       return .select(try assignments(try arguments.entries(0, "fields")))
@@ -170,6 +177,7 @@ struct PipelineParser {
       var compiled: [(String, Int)] = []
       for entry in entries {
         guard !entry.key.isEmpty else { throw PipelineError("A variable has no name.") }
+        try Self.checkVariable(entry.key)
         compiled.append((entry.key, try expression(entry.value)))
       }
       return .bind(compiled.map { (scope.bind($0), $1) })
@@ -244,7 +252,7 @@ struct PipelineParser {
     var accumulators: [GroupAccumulator] = []
     for entry in accumulated { accumulators.append(try accumulator(entry.value, entry.key)) }
     var paths: [FieldPath] = []
-    for entry in grouped + accumulated { paths.append(try StageArguments.path(entry.key)) }
+    for entry in grouped + accumulated { paths.append(try StageArguments.alias(entry.key)) }
     scope.forgetOwn()
     return .aggregate(RowGrouping(groups: groups, accumulators: accumulators, tree: try FieldTree(paths)))
   }
@@ -254,11 +262,11 @@ struct PipelineParser {
     case "unnest":
       try arguments.expect(2...2, options: ["index_field"])
       let index = try arguments.option("index_field").map { (value) throws(PipelineError) in
-        try StageArguments.field(value, "index_field")
+        try StageArguments.aliasField(value, "index_field")
       }
-      return .unnest(
-        try expression(arguments[0]), alias: try StageArguments.field(arguments[1], "alias"),
-        index: index)
+      let alias = try StageArguments.aliasField(arguments[1], "alias")
+      _ = try FieldTree([alias] + (index.map { [$0] } ?? []))
+      return .unnest(try expression(arguments[0]), alias: alias, index: index)
     case "replace_with":
       try arguments.expect(1...2)
       let mode = arguments.count > 1 ? try arguments.string(1, "mode") : "full_replace"
@@ -271,7 +279,7 @@ struct PipelineParser {
       }
       // The rows of both pipelines have no variables of their own afterwards.
       scope.forgetOwn()
-      var parser = PipelineParser(database, .union, VariableScope(inside: scope), depth: try nestedDepth())
+      var parser = PipelineParser(database, .union, VariableScope(inside: scope), depth: try nestedDepth(), work)
       let body = try parser.body(stages)
       scope.reserve(body.variableCount)
       return .union(body)
@@ -298,7 +306,9 @@ struct PipelineParser {
     var limit: Int?
     if let option = arguments.option("limit") { limit = try StageArguments.count(option, "limit") }
     var field: FieldPath?
-    if let option = arguments.option("distance_field") { field = try StageArguments.field(option, "distance_field") }
+    if let option = arguments.option("distance_field") {
+      field = try StageArguments.aliasField(option, "distance_field")
+    }
     return NearestSearch(
       expression: try expression(arguments[0]), vector: vector, measure: measure, limit: limit,
       distanceField: field)
@@ -315,20 +325,7 @@ struct PipelineParser {
       options: ["query", "limit", "offset", "retrieval_depth", "sort", "add_fields", "language_code"])
     guard let query = arguments.option("query") else { throw PipelineError("The option query is missing.") }
     var plan = SearchPlan()
-    if case .function(let call) = query, call.name == "document_matches" {
-      guard call.arguments.count == 1, case .constant(.string(let text)) = call.arguments[0] else {
-        throw PipelineError("query: document_matches takes one string.")
-      }
-      plan.text = text
-    } else {
-      guard case .function(let call) = query, ["less_than_or_equal", "lte"].contains(call.name),
-        case .function(let distance)? = call.arguments.first, distance.name == "geo_distance"
-      else {
-        throw PipelineError(
-          "query: document_matches, or a condition that a geo_distance is at most a number, is required.")
-      }
-      plan.condition = try expression(query)
-    }
+    try searchQuery(query, &plan)
     if let limit = arguments.option("limit") { plan.limit = try StageArguments.count(limit, "limit") }
     if let offset = arguments.option("offset") { plan.offset = try StageArguments.count(offset, "offset") }
     if let depth = arguments.option("retrieval_depth") {
@@ -338,10 +335,13 @@ struct PipelineParser {
       guard case .constant(.string(let code)) = language else {
         throw StageArguments.mismatch("language_code", "STRING_VALUE", language)
       }
-      plan.language = code
+      guard let known = TextLanguage(tag: code) else {
+        throw PipelineError("language_code: the language \"\(code)\" is unknown.")
+      }
+      plan.language = known
     }
     // The text and the language are checked now, before anything is read.
-    if let text = plan.text { _ = try TextQuery(text, language: plan.language) }
+    if let text = plan.text { _ = try TextQuery(text, plan.language ?? .english) }
     if let sort = arguments.option("sort") { plan.terms = try searchTerms(sort) }
     if let fields = arguments.option("add_fields") {
       guard let entries = fields.mapEntries else { throw StageArguments.mismatch("add_fields", "MAP_VALUE", fields) }
@@ -349,6 +349,41 @@ struct PipelineParser {
     }
     guard subpipelines.isEmpty else { throw PipelineError("This stage cannot contain a nested pipeline.") }
     return plan
+  }
+
+  /// Reads the query of a search: a text, conditions on distances, or several of them in `and`.
+  private mutating func searchQuery(_ query: PipelineArgument, _ plan: inout SearchPlan) throws(PipelineError) {
+    var parts = [query]
+    if case .function(let call) = query, call.name == "and" { parts = call.arguments }
+    var conditions: [PipelineArgument] = []
+    for part in parts {
+      guard case .function(let call) = part else { throw Self.searchMistake }
+      if call.name == "document_matches" {
+        guard call.arguments.count == 1, case .constant(.string(let text)) = call.arguments[0] else {
+          throw PipelineError("query: document_matches takes one string.")
+        }
+        guard plan.text == nil else { throw PipelineError("query: document_matches can occur only once.") }
+        plan.text = text
+      } else {
+        guard ["less_than_or_equal", "lte"].contains(call.name), case .function(let distance)? = call.arguments.first,
+          distance.name == "geo_distance"
+        else { throw Self.searchMistake }
+        conditions.append(part)
+      }
+    }
+    guard !parts.isEmpty else { throw Self.searchMistake }
+    if conditions.isEmpty { return }
+    guard case .function(var all) = query, conditions.count > 1 else {
+      plan.condition = try expression(conditions[0])
+      return
+    }
+    all.arguments = conditions
+    plan.condition = try expression(.function(all))
+  }
+
+  private static var searchMistake: PipelineError {
+    PipelineError(
+      "query: document_matches, a condition that a geo_distance is at most a number, or 'and' of both is required.")
   }
 
   private mutating func searchTerms(_ sort: PipelineArgument) throws(PipelineError) -> [SortTerm] {
@@ -440,7 +475,9 @@ struct PipelineParser {
     switch argument {
     case .constant(let value): return .constant(value)
     case .field(let path): return .field(try StageArguments.path(path))
-    case .variable(let name): return .variable(name)
+    case .variable(let name):
+      try Self.checkVariable(name)
+      return .variable(name)
     case .array(let elements): return .array(try converted(elements))
     case .map(let entries):
       var all: [PipelineExpression.Entry] = []
@@ -455,8 +492,24 @@ struct PipelineParser {
       }
       return .call(
         PipelineExpression.FunctionCall(
-          name: call.name, arguments: try converted(call.arguments), options: call.options.map(\.key)))
+          name: call.name, arguments: try convertedArguments(call), options: call.options.map(\.key)))
     }
+  }
+
+  /// Names that contain NUL are those of the values of nested pipelines.
+  private static func checkVariable(_ name: String) throws(PipelineError) {
+    guard !name.utf8.contains(0) else { throw PipelineError("The name of a variable contains the character NUL.") }
+  }
+
+  /// Nested pipelines run before the functions around them. So they do not see a variable with the name of a parameter.
+  private mutating func convertedArguments(_ call: PipelineCall) throws(PipelineError) -> [PipelineExpression] {
+    guard ["array_filter", "array_transform"].contains(call.name), let body = call.arguments.last else {
+      return try converted(call.arguments)
+    }
+    let rest = try converted(Array(call.arguments.dropLast()))
+    let visible = scope.hide(call.arguments.dropFirst().dropLast().compactMap(\.constant))
+    defer { scope.show(visible) }
+    return try rest + [converted(body)]
   }
 
   private mutating func converted(_ arguments: [PipelineArgument]) throws(PipelineError) -> [PipelineExpression] {
@@ -468,15 +521,26 @@ struct PipelineParser {
   private mutating func subpipeline(
     _ stages: [PipelineCall], _ argument: PipelineArgument, isScalar: Bool
   ) throws(PipelineError) -> PipelineExpression {
-    var parser = PipelineParser(database, .nested, VariableScope(inside: scope), depth: try nestedDepth())
+    var parser = PipelineParser(database, .nested, VariableScope(inside: scope), depth: try nestedDepth(), work)
     let body = try parser.body(stages)
     let place = scope.bindHidden()
     subpipelines.append(
-      Subpipeline(variable: place, isScalar: isScalar, isCorrelated: argument.readsVariables, body: body))
-    // No client can use this name for a variable of its own that matters here, because it is resolved in this stage.
+      Subpipeline(
+        variable: place, isScalar: isScalar, isCorrelated: argument.readsVariables, body: body,
+        lookup: try lookup(stages)))
+    // No variable of a client has this name.
     let name = "\u{0}\(place)"
     names[name] = place
     return .variable(name)
+  }
+
+  /// Returns the other form of a nested pipeline, if it has one.
+  private func lookup(_ stages: [PipelineCall]) throws(PipelineError) -> LookupPlan? {
+    guard let (stages, name) = LookupPlan.rewritten(stages), let variable = scope.places[name] else { return nil }
+    var parser = PipelineParser(database, .nested, VariableScope(inside: scope), depth: try nestedDepth(), work)
+    // A form that is not valid, such as one whose field occurs twice, is not used.
+    guard let body = try? parser.body(stages) else { return nil }
+    return LookupPlan(variable: variable, body: body)
   }
 
   private mutating func assignments(
@@ -486,9 +550,9 @@ struct PipelineParser {
     var paths: [FieldPath] = []
     var metadata: [String: Int] = [:]
     // Fields come first, so that their numbers are those of their paths.
-    let special: Set<String> = ["__name__", "__create_time__", "__update_time__"]
+    let special = PipelineRow.metadataNames
     for entry in entries where !special.contains(entry.key) {
-      paths.append(areKeysNames ? FieldPath(field: entry.key) : try StageArguments.path(entry.key))
+      paths.append(areKeysNames ? FieldPath(field: entry.key) : try StageArguments.alias(entry.key))
       expressions.append(try expression(entry.value))
     }
     for entry in entries where special.contains(entry.key) {

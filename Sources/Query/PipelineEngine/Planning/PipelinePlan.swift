@@ -41,22 +41,63 @@ package struct PipelinePlan: Sendable {
     }
   }
 
+  private init(_ body: PipelineBody, _ sources: [Source], _ plan: PipelinePlan) {
+    self.body = body
+    self.sources = sources
+    outcome = plan.outcome
+    options = plan.options
+  }
+
+  /// Returns the plan by which a pipeline that writes evaluates documents again, because they changed after it had read
+  /// them: its stages over these documents, without those that order and count rows.
+  package func again(over keys: [DocumentKey]) -> PipelinePlan {
+    var body = body
+    body.plan = nil
+    body.stages[0].operation = .source(.documents(keys))
+    body.stages.removeAll { stage in
+      switch stage.operation {
+      case .sort, .limit, .offset: true
+      default: false
+      }
+    }
+    return PipelinePlan(body, [.documents(keys)], self)
+  }
+
+  /// Returns the reason why security rules cannot decide about the pipeline, and therefore deny it; `nil` if they can
+  /// (pipelines.md, section 7). They cannot decide about writes, about rows from the request alone, and about documents
+  /// by name in the past.
+  package func undecidable(inPast isInPast: Bool) -> String? {
+    guard case .results = outcome else { return "Security rules do not allow pipelines that write documents." }
+    var reads = false
+    for source in sources {
+      switch source {
+      case .query: reads = true
+      case .documents:
+        reads = true
+        if isInPast { return "Security rules do not allow a pipeline to read documents in the past." }
+      case .literals: break
+      }
+    }
+    return reads ? nil : "Security rules cannot decide about a pipeline that reads no documents."
+  }
+
   private static func collect(_ body: PipelineBody, _ sources: inout [Source]) {
     for stage in body.stages {
       for part in stage.subpipelines where stage.number > 1 { collect(part.body, &sources) }
       switch stage.operation {
-      case .source(let source): sources.append(authorized(source, body.stages))
+      case .source(let source): sources.append(authorized(source, body.plan))
       case .union(let other): collect(other, &sources)
       default: break
       }
     }
   }
 
-  private static func authorized(_ source: PipelineSource, _ stages: [PipelineStage]) -> Source {
+  private static func authorized(_ source: PipelineSource, _ plan: SourcePlan?) -> Source {
     switch source {
     case .documents(let keys): .documents(keys)
     case .literals: .literals
-    case .query, .subcollection: .query(SourcePlan(source, stages)?.provableQuery ?? Query(collectionID: nil))
+    case .query, .subcollection:
+      .query(plan?.provableQuery ?? Query(collectionID: nil))
     }
   }
 }

@@ -8,6 +8,8 @@ struct PipelineBody: Sendable {
   var variableCount = 0
   /// The number of variables of the enclosing pipelines.
   var outerVariableCount = 0
+  /// The plan of the source, if it reads collections.
+  var plan: SourcePlan?
 }
 
 extension PipelineBody {
@@ -85,6 +87,8 @@ struct Subpipeline: Sendable {
   /// Whether the rows depend on the enclosing row.
   var isCorrelated: Bool
   var body: PipelineBody
+  /// Another form of the pipeline for many rows, if it has one.
+  var lookup: LookupPlan?
 }
 
 struct SortTerm: Sendable {

@@ -22,11 +22,37 @@ struct PrefixCondition: Sendable {
   let filter: Filter?
   /// The fields that every row that passes has.
   let requiredFields: Set<FieldPath>
+  /// The fields of calls of `exists` that must be true for the condition to be true. No filter of a query expresses them.
+  let existingFields: [FieldPath]
+  /// Whether the filter lets exactly the rows pass for which the condition is true, if these have ``existingFields`` and
+  /// all its variables have comparable values.
+  let isExact: Bool
 
-  init(_ condition: PipelineArgument, variables: [String: Int]) {
-    var conditionsLeft = PipelineLimits.plannedConditionsMax
+  /// Plans a condition. Of all conditions of a request, at most `requestConditionsLeft` more are considered.
+  init(_ condition: PipelineArgument, variables: [String: Int], requestConditionsLeft: inout Int) {
+    let conditionsMax = min(PipelineLimits.plannedConditionsMax, requestConditionsLeft)
+    var conditionsLeft = conditionsMax
+    defer { requestConditionsLeft -= conditionsMax - conditionsLeft }
     filter = Self.filter(condition, variables, &conditionsLeft)
     requiredFields = Self.requiredFields(condition)
+    existingFields = Self.existingFields(condition)
+    isExact = conditionsLeft > 0 && Self.isExact(condition, variables, isRequired: true)
+  }
+
+  /// `isRequired` is whether the whole condition is true only if this part is.
+  private static func isExact(
+    _ condition: PipelineArgument, _ variables: [String: Int], isRequired: Bool
+  ) -> Bool {
+    guard case .function(let call) = condition else { return false }
+    if call.name == "and" { return call.arguments.allSatisfy { isExact($0, variables, isRequired: isRequired) } }
+    if call.name == "or" { return call.arguments.allSatisfy { isExact($0, variables, isRequired: false) } }
+    if isRequired, existingField(call) != nil { return true }
+    guard call.arguments.count == 2, let path = field(call.arguments[0]) ?? field(call.arguments[1]) else {
+      return false
+    }
+    // A name can belong to another database, and a list has its own rules for elements.
+    return !path.isDocumentName && comparisons[call.name] != nil
+      && comparison(call.name, call.arguments[0], call.arguments[1], variables) != nil
   }
 
   // MARK: Filters
@@ -59,6 +85,12 @@ struct PrefixCondition: Sendable {
     }
   }
 
+  /// Returns the filter of a comparison of a field with a constant; `nil` for any other call.
+  static func comparison(of call: PipelineCall) -> Filter? {
+    guard call.arguments.count == 2 else { return nil }
+    return comparison(call.name, call.arguments[0], call.arguments[1], [:])
+  }
+
   private static func comparison(
     _ name: String, _ left: PipelineArgument, _ right: PipelineArgument, _ variables: [String: Int]
   ) -> Filter? {
@@ -80,7 +112,7 @@ struct PrefixCondition: Sendable {
   }
 
   /// Returns the path if the argument is a field of the document or its name.
-  private static func field(_ argument: PipelineArgument) -> FieldPath? {
+  static func field(_ argument: PipelineArgument) -> FieldPath? {
     guard case .field(let text) = argument, let path = try? StageArguments.path(text) else { return nil }
     return path.isDocumentName || !path.segments.contains { ResourceID.isReserved($0.utf8) } ? path : nil
   }
@@ -118,10 +150,31 @@ struct PrefixCondition: Sendable {
 
   // MARK: Required fields
 
+  /// Returns the field of a call of `exists`. Every document has a name.
+  private static func existingField(_ call: PipelineCall) -> FieldPath? {
+    guard call.name == "exists", call.arguments.count == 1, let path = field(call.arguments[0]) else { return nil }
+    return path.isDocumentName ? nil : path
+  }
+
+  private static func existingFields(_ condition: PipelineArgument) -> [FieldPath] {
+    guard case .function(let call) = condition else { return [] }
+    if call.name == "and" { return call.arguments.flatMap(existingFields) }
+    return [existingField(call)].compactMap(\.self)
+  }
+
   private static func requiredFields(_ condition: PipelineArgument) -> Set<FieldPath> {
     guard case .function(let call) = condition else { return [] }
     if call.name == "and" {
-      return call.arguments.reduce(into: []) { $0.formUnion(requiredFields($1)) }
+      var fields: Set<FieldPath> = []
+      var rest = call.arguments
+      while let part = rest.popLast() {
+        if case .function(let inner) = part, inner.name == "and" {
+          rest += inner.arguments
+        } else {
+          fields.formUnion(requiredFields(part))
+        }
+      }
+      return fields
     }
     if call.name == "exists", call.arguments.count == 1 { return Set([field(call.arguments[0])].compactMap(\.self)) }
     guard call.arguments.count == 2, comparisons[call.name] != nil || call.name == "array_contains" else { return [] }
@@ -130,6 +183,11 @@ struct PrefixCondition: Sendable {
     if let path = field(right), let value = left.constant, isComparable(value) { return [path] }
     return []
   }
+}
+
+/// The work that the plans of all sources of a request may still take.
+final class PlanningWork {
+  var conditionsLeft = PipelineLimits.requestConditionsMax
 }
 
 extension FieldOperator {
@@ -146,6 +204,20 @@ extension FieldOperator {
 }
 
 extension PrefixCondition.Filter {
+  /// The filters of which all must hold.
+  var conjuncts: [PrefixCondition.Filter] {
+    if case .and(let filters) = self { filters.flatMap(\.conjuncts) } else { [self] }
+  }
+
+  /// Whether every variable has a comparable value.
+  func isComplete(_ value: (Int) -> Value?) -> Bool {
+    switch self {
+    case .field(_, _, .constant): true
+    case .field(_, _, .variable(let place)): value(place).map(PrefixCondition.isComparable) ?? false
+    case .and(let filters), .or(let filters): filters.allSatisfy { $0.isComplete(value) }
+    }
+  }
+
   /// Returns the filter with the values of variables. A condition whose variable has no comparable value is left out,
   /// which lets more rows pass; so is every condition with a variable if `value` returns `nil`.
   func filter(_ value: (Int) -> Value?) -> QueryFilter? {

@@ -97,6 +97,20 @@ struct StageArguments {
     return path
   }
 
+  /// Parses the alias of a field. A row has its name and times beside its fields.
+  static func alias(_ text: String) throws(PipelineError) -> FieldPath {
+    let path = try path(text)
+    guard let first = path.segments.first, !PipelineRow.metadataNames.contains(first) else {
+      throw PipelineError("A field cannot have the name \(path.segments[0]). Use another alias.")
+    }
+    return path
+  }
+
+  static func aliasField(_ argument: PipelineArgument, _ name: String) throws(PipelineError) -> FieldPath {
+    guard case .field(let path) = argument else { throw mismatch(name, "FIELD_REFERENCE_VALUE", argument) }
+    return try alias(path)
+  }
+
   /// Returns the path of a source: a reference that begins with `/` and lacks the database, or is empty.
   func path(_ index: Int, _ name: String) throws(PipelineError) -> ResourcePath {
     guard case .constant(.reference(let text)) = call.arguments[index] else {

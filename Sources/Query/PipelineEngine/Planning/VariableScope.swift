@@ -32,6 +32,15 @@ struct VariableScope {
     return count - 1
   }
 
+  /// Hides variables by the names in strings. Returns the variables as they were, for ``show(_:)``.
+  mutating func hide(_ names: [Value]) -> [String: Int] {
+    let visible = places
+    for case .string(let name) in names { places[name] = nil }
+    return visible
+  }
+
+  mutating func show(_ visible: [String: Int]) { places = visible }
+
   /// Makes the number of places at least `count`.
   mutating func reserve(_ count: Int) { self.count = max(self.count, count) }
 
@@ -73,7 +82,8 @@ extension PipelineCall {
     1 + arguments.reduce(0) { $0 + $1.stageCount } + options.reduce(0) { $0 + $1.value.stageCount }
   }
 
-  fileprivate var readsVariables: Bool {
+  /// Whether an argument or option reads a variable; see ``PipelineArgument/readsVariables``.
+  var readsVariables: Bool {
     arguments.contains(where: \.readsVariables) || options.contains { $0.value.readsVariables }
   }
 }

@@ -1,18 +1,23 @@
 import DocumentModel
 import KeyEncoding
 import PipelineExpressions
+import TextAnalysis
 
-/// The matches of a `search` stage, with their scores. It reads every row of its input.
+/// The matches of a `search` stage, with their scores. An index may have found the rows of its input, which are
+/// candidates.
 final class MatchOperator: StreamingOperator {
   private let query: TextQuery?
+  private let fields: TextFields
   private let condition: Int?
   private let evaluator: StageEvaluator?
 
-  init(_ stage: PipelineStage, _ input: RowOperator, _ plan: SearchPlan, _ evaluator: StageEvaluator?)
-    throws(PipelineError)
-  {
-    query = try plan.text.map { (text) throws(PipelineError) in try TextQuery(text, language: plan.language) }
-    condition = plan.condition
+  init(
+    _ stage: PipelineStage, _ input: RowOperator, _ query: TextQuery?, _ fields: TextFields, condition: Int?,
+    _ evaluator: StageEvaluator?
+  ) {
+    self.query = query
+    self.fields = fields
+    self.condition = condition
     self.evaluator = evaluator
     super.init(stage, input)
   }
@@ -23,14 +28,14 @@ final class MatchOperator: StreamingOperator {
     while true {
       let step = try input.step(run)
       guard case .found = step else { return step }
-      run.unitsLeft -= 16 + row.fields.count >> 4
+      run.unitsLeft -= query == nil ? 16 : 64 + row.fields.count
       if try matches() { return .found }
       guard run.unitsLeft > 0 else { return .paused }
     }
   }
 
   private func matches() throws -> Bool {
-    row.score = try query.map { try $0.score(row.map) } ?? 1
+    row.score = try query.map { try $0.score(row.map, fields) } ?? 1
     guard row.score != nil else { return false }
     guard let condition, let evaluator else { return true }
     evaluator.begin(row)

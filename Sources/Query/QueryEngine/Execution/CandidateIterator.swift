@@ -94,6 +94,17 @@ final class CandidateIterator {
     return try top.skip(countMax, &meter)
   }
 
+  /// Returns the only collection of a scan of names, which the caller may read with
+  /// ``CollectionCandidateIterator/forEach(_:_:)``, or `nil` if candidates come in another way. After its last
+  /// document, ``next(loads:_:)`` finds the end.
+  func plainScan(_ meter: inout SliceBudget) throws -> CollectionCandidateIterator? {
+    guard plan.isOneIterator, plan.names.count == 1 else { return nil }
+    if stack.isEmpty, nextRange == 0 { _ = try advance(&meter) }
+    guard let top = stack.last, stack.count == 1, top.isPlainScan else { return nil }
+    current = top
+    return top
+  }
+
   /// Whether the iterator has reached or passed the document with this ``NameCode``, as it was at the version. A
   /// held candidate counts as reached.
   func hasPassed(_ document: [UInt8], idCode: [UInt8], _ fields: EncodedMap) throws -> Bool {

@@ -21,6 +21,8 @@ final class CollectionCandidateIterator {
   private(set) var idCode: [UInt8] = []
   /// The candidate, unless the caller asked not to load it.
   private(set) var document: StoredDocument?
+  /// The ID of the document that ``forEach(_:_:)`` has found.
+  private var scannedID = UnsafeRawBufferPointer(start: nil, count: 0)
   /// Whether the current candidate is to be returned again, because another result precedes it.
   var isHeld = false
 
@@ -154,6 +156,31 @@ final class CollectionCandidateIterator {
     case .ordered(let scans): try nextOrdered(scans, loads: loads, &meter)
     }
   }
+
+  /// Whether ``forEach(_:_:)`` gives the same documents as ``next(loads:_:)``.
+  var isPlainScan: Bool {
+    guard case .names = access else { return false }
+    return !isDescending && past == nil && !isHeld
+  }
+
+  /// Calls `body` with each document of a scan of names that existed unchanged at the version, until `body` returns
+  /// `false` or the slice ends. `body` may call ``takeScannedID()``, but nothing else of this iterator. Returns whether
+  /// documents may be left.
+  func forEach(_ meter: inout SliceBudget, _ body: (StoredDocument) throws -> Bool) throws -> Bool {
+    let version = version
+    let prefixCount = scan.prefixCount
+    defer { scannedID = UnsafeRawBufferPointer(start: nil, count: 0) }
+    return try scan.forEach { key, value in
+      let document = try SnapshotReader.decode(row: value, key: key)
+      meter.readDocument(bytes: document.fields.count)
+      guard document.updateVersion <= version else { return !meter.isSpent }
+      scannedID = UnsafeRawBufferPointer(rebasing: key[prefixCount...])
+      return try body(document) && !meter.isSpent
+    }
+  }
+
+  /// Copies the ID of the document that ``forEach(_:_:)`` has found to ``idCode``.
+  func takeScannedID() { takeID(scannedID) }
 
   private func nextOrdered(_ scans: OrderedIndexIterator, loads: Bool, _ meter: inout SliceBudget) throws
     -> IteratorStep

@@ -7,7 +7,8 @@ import KeyValue
 /// It has a cursor only between ``open(_:)`` and ``close()``. Between snapshots it keeps the position from which to
 /// continue.
 struct IndexRangeIterator {
-  private let prefixCount: Int
+  /// The length of the prefix.
+  let prefixCount: Int
   private let isDescending: Bool
   /// The rest of the range, as whole keys. The upper one is exclusive.
   private var lower: [UInt8]
@@ -88,6 +89,22 @@ struct IndexRangeIterator {
       count += 1
     }
     return count
+  }
+
+  /// Calls `body` with each entry of an ascending scan until it returns `false` or no entry is left. `body` must not
+  /// use the iterator. Returns whether entries may be left; the iterator is then at the last one that `body` received.
+  mutating func forEach(
+    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+  ) throws -> Bool {
+    guard try next(), let cursor else { return false }
+    while try body(cursor.key, cursor.value) {
+      guard try cursor.next(), isBelowUpper(cursor.key) else {
+        isAtEntry = false
+        isAtEnd = true
+        return false
+      }
+    }
+    return true
   }
 
   @inline(__always)

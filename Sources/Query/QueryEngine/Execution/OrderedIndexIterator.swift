@@ -70,12 +70,18 @@ struct OrderedIndexIterator: Sendable {
   /// The scans in text form, such as `index c (a ascending, b ascending): a == … and b > …`.
   var text: String {
     let isOne = alternatives.count == 1
+    var isOneIndex = isOne
     let texts = alternatives.map { alternative in
-      let names = alternative.scans.map(\.index.definition.text).joined(separator: " and ")
-      return "\(names): \(alternative.text)"
+      // Scans of several terms read one text index.
+      var names: [String] = []
+      for scan in alternative.scans where !names.contains(scan.index.definition.text) {
+        names.append(scan.index.definition.text)
+      }
+      isOneIndex = isOneIndex && names.count == 1
+      return "\(names.joined(separator: " and ")): \(alternative.text)"
     }
     let verb = !isOne ? "merge" : alternatives[0].scans.count > 1 ? "intersect" : "scan"
-    let noun = isOne && alternatives[0].scans.count == 1 ? "index" : "indexes"
+    let noun = isOneIndex ? "index" : "indexes"
     return "\(verb) \(noun) \(texts.joined(separator: " or "))"
   }
 }

@@ -49,6 +49,9 @@ package final class QueryExecution {
   /// The code of the order's first field of the results being sorted, if candidates are grouped by that field.
   private var sortedGroup: [UInt8] = []
 
+  /// The iterator that a plain scan reads.
+  private var scanned: CollectionCandidateIterator?
+
   // The match found last.
   private var document: StoredDocument?
   private var path: [UInt8] = []
@@ -93,6 +96,72 @@ package final class QueryExecution {
     try run(snapshot, units: units) { meter, reader in
       try emit(&meter, &reader, found)
     }
+  }
+
+  /// Runs a slice as ``slice(_:units:_:)`` does, but passes only documents. During a call of `found`,
+  /// ``withPath(_:)`` gives the path. A scan of names then costs no more than its documents.
+  /// - Throws: The errors of ``slice(_:units:_:)``.
+  package func sliceDocuments(
+    _ snapshot: any KeyValueSnapshot, units: Int, _ found: (StoredDocument) throws -> Bool
+  ) throws {
+    try run(snapshot, units: units) { meter, reader in
+      guard isPlain, let scan = try source.plainScan(&meter) else {
+        return try emit(&meter, &reader) { _, document in try found(document) }
+      }
+      scanned = scan
+      defer { scanned = nil }
+      let checksFilter = plan.checks.filter
+      var count = 0
+      defer { returned += count }
+      let mayContinue = try scan.forEach(&meter) { document in
+        if checksFilter, try !matcher.matches(EncodedMap(documentFields: document.fields), named: []) { return true }
+        count += 1
+        return try found(document)
+      }
+      if !mayContinue { (isSourceAtEnd, isAtEnd) = (true, true) }
+    }
+  }
+
+  /// Whether a scan of names needs no checks but the filter of fields.
+  private var isPlain: Bool {
+    guard case .names = plan.access, query.query.limit == nil, query.query.offset == 0 else { return false }
+    return !isSorting && sorted == nil && pending.isEmpty && former == nil && !plan.checks.fields
+      && !plan.checks.bounds && !(plan.checks.filter && matcher.usesName)
+  }
+
+  /// Whether the query can be divided: a scan of the names of one collection that checks each document by itself.
+  private var isDivisible: Bool {
+    guard case .collection = plan.scope else { return false }
+    return isPlain && !plan.isDescending && plan.names == [.all]
+  }
+
+  /// Divides the documents that the query has not visited yet into at most `countMax` parts, in name order.
+  /// Returns none if the query cannot be divided, or has not visited any document. Other executions of the same query
+  /// can read the parts; this one is not changed. Call it between slices.
+  /// - Throws: ``StorageError`` if a read fails.
+  package func parts(_ countMax: Int, _ snapshot: any KeyValueSnapshot) throws(StorageError) -> [QueryPart] {
+    guard isDivisible, !isAtEnd, let visited = source.current, !visited.idCode.isEmpty else { return [] }
+    return try QueryPart.parts(
+      of: visited.number, code: visited.code, after: visited.idCode, snapshot, countMax: countMax)
+  }
+
+  /// Restricts a query without slices so far to a part of the same query. Returns `false` if the query cannot be
+  /// divided.
+  package func restrict(to part: QueryPart) -> Bool {
+    guard isDivisible else { return false }
+    plan.names = [part.range]
+    source = CandidateIterator(plan, at: version)
+    return true
+  }
+
+  /// Calls `body` with the path of the document that ``sliceDocuments(_:units:_:)`` has found.
+  /// - Throws: any error of `body`.
+  package func withPath<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    if let scanned {
+      scanned.takeScannedID()
+      takePath()
+    }
+    return try path.withUnsafeBytes(body)
   }
 
   /// Runs a slice as ``slice(_:units:_:)`` does, but only counts results. It does not read documents if the plan

@@ -37,15 +37,20 @@ struct OrderedIndexPlanner {
   /// Whether the name is in descending order, so that entries are read backwards.
   private let isDescending: Bool
 
-  init(_ query: ResolvedQuery, _ alternatives: [[ResolvedQuery.Condition]], _ indexes: [StoredIndex], isGroup: Bool) {
+  /// With `reversesNames`, results with equal values of the order's fields come in the opposite order of names.
+  init(
+    _ query: ResolvedQuery, _ alternatives: [[ResolvedQuery.Condition]], _ indexes: [StoredIndex], isGroup: Bool,
+    reversesNames: Bool = false
+  ) {
     self.query = query
     self.alternatives = alternatives
     self.indexes = indexes.filter { index in
-      !index.definition.fields.contains { if case .vector = $0.mode { true } else { false } }
+      index.definition.textLanguage == nil
+        && !index.definition.fields.contains { if case .vector = $0.mode { true } else { false } }
     }
     self.isGroup = isGroup
     equalities = alternatives.map { $0.compactMap(Self.equality) }
-    isDescending = query.orders.last?.isDescending ?? false
+    isDescending = (query.orders.last?.isDescending ?? false) != reversesNames
   }
 
   /// Returns the scans, or `nil` if indexes are missing. `collection` is the code of the collection's path, or `nil`

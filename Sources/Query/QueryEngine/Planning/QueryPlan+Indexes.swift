@@ -44,6 +44,7 @@ extension QueryPlan {
       case .ascending, .descending: "\(field.path.text) \((field.mode == .descending) == isDescending ? "ASC" : "DESC")"
       case .contains: "\(field.path.text) CONTAINS"
       case .vector(let dimension): "\(field.path.text) VECTOR<\(dimension)>"
+      case .text: "\(field.path.text) TEXT"
       }
     }
     return use(parts + ["__name__ \(isDescending ? "DESC" : "ASC")"], isGroup)

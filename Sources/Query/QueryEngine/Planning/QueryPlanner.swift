@@ -24,6 +24,8 @@ package struct PlanOptions: Sendable {
   package var addsDistances = true
   /// Fields that a document must have to be a result, as if the order contained them.
   package var required: [FieldPath] = []
+  /// Terms that every result contains. The plan may use them, but need not.
+  package var terms: TextTerms?
   /// The indexes in the snapshot, or `nil` if the planner must read them.
   package var indexes: IndexCatalog?
   /// The number of documents that may change while the query runs before it continues without index entries.
@@ -88,6 +90,7 @@ struct QueryPlanner {
     let bounds = NameBounds(query, alternatives)
     plan.names = bounds.ranges
     if options.ways == .all, !bounds.isLookup {
+      if let byTerms = planTerms(plan, bounds, .collectionGroup) { return byTerms }
       if query.query.collectionID != nil, query.query.includesDescendants, let ordered = planOrdered(plan, nil) {
         return ordered.plan
       }
@@ -113,7 +116,8 @@ struct QueryPlanner {
       return finish(plan, bounds)
     }
     if bounds.isLookup { return finish(plan, bounds) }
-    let ordered = planOrdered(plan, code)
+    if let byTerms = planTerms(plan, bounds, .collection) { return byTerms }
+    let ordered = planOrdered(plan, code) ?? planGrouped(plan, code)
     var byPoints: QueryPlan?
     switch try equalities() {
     case .impossible: return nil
@@ -136,6 +140,28 @@ struct QueryPlanner {
     }
   }
 
+  /// Returns a plan that finds documents with the wanted terms in a text index, in name order, or `nil` if the query has
+  /// no terms or another order.
+  private func planTerms(
+    _ plan: QueryPlan, _ bounds: NameBounds, _ scope: IndexDefinition.Scope
+  ) -> QueryPlan? {
+    guard let terms = options.terms, terms.index.definition.scope == scope, isByName, plan.isOrdered else { return nil }
+    let isGroup = scope == .collectionGroup
+    let alternative = OrderedIndexIterator.Alternative(
+      scans: terms.codes.map { OrderedIndexIterator.Scan(index: terms.index, codes: $0, fieldCount: 1) },
+      text: terms.text)
+    var plan = plan
+    plan.access = .ordered(
+      OrderedIndexIterator(alternatives: [alternative], tail: [], isGroup: isGroup, parent: query.query.parent))
+    if isGroup { plan.names = [.all] }
+    plan = finish(plan, bounds)
+    if isGroup {
+      plan.checks.filter = plan.checks.filter || !query.query.parent.isRoot || !bounds.covered.isEmpty
+      plan.checks.bounds = query.start != nil || query.end != nil
+    }
+    return plan
+  }
+
   /// A plan that uses declared indexes.
   private struct OrderedPlan {
     var plan: QueryPlan
@@ -151,10 +177,11 @@ struct QueryPlanner {
 
   /// Returns a plan with the declared indexes that give the order, or `nil` if such indexes are missing. `code` is
   /// the code of the collection's path, or `nil` for a collection group.
-  private func planOrdered(_ plan: QueryPlan, _ code: [UInt8]?) -> OrderedPlan? {
+  private func planOrdered(_ plan: QueryPlan, _ code: [UInt8]?, reversesNames: Bool = false) -> OrderedPlan? {
     guard let id = query.query.collectionID else { return nil }
     let ready = indexes.ready(for: id, scope: code == nil ? .collectionGroup : .collection)
-    let planner = OrderedIndexPlanner(query, alternatives, ready, isGroup: code == nil)
+    let planner = OrderedIndexPlanner(
+      query, alternatives, ready, isGroup: code == nil, reversesNames: reversesNames)
     guard let found = planner.find(in: code) else { return nil }
     var plan = plan
     // The ranges of names apply to these scans only if no field precedes the name in the entries.
@@ -168,6 +195,19 @@ struct QueryPlanner {
     for (conditions, alternative) in zip(alternatives, found.scans.alternatives)
     where !conditions.allSatisfy(alternative.covered.contains) { plan.checks.filter = true }
     return OrderedPlan(plan: plan, coversEqualities: found.coversEqualities)
+  }
+
+  /// Returns a plan with the declared indexes that give the order, except that names come in the opposite direction, so
+  /// that the results with one value of the first field are sorted. Returns `nil` if such indexes are missing, or the
+  /// query does not stop early.
+  private func planGrouped(_ plan: QueryPlan, _ code: [UInt8]) -> OrderedPlan? {
+    guard query.query.limit != nil, options.isOrderNeeded, query.orders.count > 1, query.start == nil,
+      query.end == nil, var found = planOrdered(plan, code, reversesNames: true),
+      case .ordered(let scans) = found.plan.access, scans.tail.first?.path == query.orders.first?.path
+    else { return nil }
+    found.plan.isOrdered = false
+    found.plan.isGrouped = true
+    return found
   }
 
   /// Returns a plan with a scan of the entries of one field. This is the first field of the order, whose scan gives

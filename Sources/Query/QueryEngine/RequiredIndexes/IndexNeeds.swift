@@ -152,7 +152,8 @@ package struct IndexNeeds: Sendable {
   /// a value.
   private func usableIndexes(for need: Need, in configuration: IndexConfiguration) -> [IndexDefinition] {
     configuration.indexes.filter { index in
-      guard index.scope == scope, index.collectionID.utf8.elementsEqual(collectionID.utf8) else { return false }
+      guard index.scope == scope, index.textLanguage == nil, index.collectionID.utf8.elementsEqual(collectionID.utf8)
+      else { return false }
       let suffix = Self.suffixFields(of: need)
       let fields = Self.fieldsToCompare(of: index)
       guard fields.count >= suffix.count, Array(fields.suffix(suffix.count)) == suffix else { return false }

@@ -46,6 +46,7 @@ extension IndexDefinition.Mode {
     case .descending: "DESC"
     case .contains: "CONTAINS"
     case .vector(let dimension): "VECTOR<\(dimension)>"
+    case .text: "TEXT"
     }
   }
 }

@@ -39,6 +39,12 @@ package struct RowSorter {
   /// The number of batches in memory that are written to the file for each one that is added while others wait.
   private static let relievedMax = 2
 
+  /// Whether an entry with this key might be kept. If not, it need not be added.
+  package func mayKeep(_ key: [UInt8]) -> Bool {
+    guard let highest else { return true }
+    return Ordering.raw(key, highest) == .less
+  }
+
   /// Adds an entry. Returns `false` if the query must wait for memory. Then call ``resume()`` in the next slice.
   /// - Throws: ``ScratchError`` if there is neither memory nor disk space.
   package mutating func add(_ key: [UInt8], path: [UInt8]) throws(ScratchError) -> Bool {

@@ -52,6 +52,14 @@ package struct SortedEntries {
     try setWindows(windows)
   }
 
+  /// Merges batches that ``SortedRun`` has written. `windows` is a block of scratch memory, which the iterator uses.
+  /// - Throws: ``ScratchError/queryFile(bytesMax:)`` if there are too many.
+  package init(
+    _ scratch: Scratch, _ spilled: [Range<Int>], windows: UnsafeMutableRawBufferPointer
+  ) throws(ScratchError) {
+    try self.init(scratch, [], spilled, windows: windows)
+  }
+
   private mutating func setWindows(_ block: UnsafeMutableRawBufferPointer) throws(ScratchError) {
     windowBytes = min(Self.windowBytesMax, block.count / runs.count)
     guard windowBytes >= Self.windowBytesMin else { throw .queryFile(bytesMax: scratch.limits.queryFileBytesMax) }

@@ -1,5 +1,6 @@
 import DocumentModel
 import KeyEncoding
+import TextAnalysis
 import WireFormat
 
 extension StoredIndex {
@@ -10,6 +11,7 @@ extension StoredIndex {
   /// - Throws: ``WireError`` if the stored bytes are not valid fields, or one code or all codes exceed their size
   ///   limit.
   func codes(of map: EncodedMap, into bytes: inout [UInt8]) throws(WireError) -> [Range<Int>] {
+    if let language = definition.textLanguage { return try termCodes(of: map, language, into: &bytes) }
     var prefix: [UInt8] = []
     var suffix: [UInt8] = []
     var elements: EncodedArray?
@@ -23,6 +25,7 @@ extension StoredIndex {
         guard case .map(let inner) = try value.content, let components = try inner.vectorComponents,
           try components.count == dimension
         else { return [] }
+      case .text: return []
       case .ascending, .descending:
         let isInverted = field.mode == .descending
         if elements == nil {
@@ -51,8 +54,12 @@ extension StoredIndex {
     return Self.distinct(ranges, bytes)
   }
 
-  /// The most entries a document can have: one, or one per element of an array. 0 if it lacks a field.
+  /// The most entries a document can have: one, or one per element of an array, or one per term. 0 if it lacks a field.
   func countMax(of map: EncodedMap) throws(WireError) -> Int {
+    if let language = definition.textLanguage {
+      var bytes: [UInt8] = []
+      return try termCodes(of: map, language, into: &bytes).count
+    }
     var count = 1
     for field in definition.fields {
       guard let value = try map.value(at: field.path) else { return 0 }
@@ -74,6 +81,34 @@ extension StoredIndex {
       }
     }
     return true
+  }
+
+  /// Appends the codes of the terms in the fields of a text index. Returns their ranges, as ``codes(of:into:)`` does.
+  private func termCodes(
+    of map: EncodedMap, _ language: TextLanguage, into bytes: inout [UInt8]
+  ) throws(WireError) -> [Range<Int>] {
+    let fields = TextFields(definition.fields.map(\.path))
+    let first = bytes.count
+    var ranges: [Range<Int>] = []
+    let analyzer: TextAnalyzer
+    do throws(TextAnalysisError) { analyzer = try TextAnalyzers.take(language) } catch {
+      throw .model(.textAnalysisUnavailable(error.description))
+    }
+    defer { TextAnalyzers.give(analyzer) }
+    try fields.forEachString(in: map) { text in
+      analyzer.forEachTerm(in: text) { term in
+        let start = bytes.count
+        Self.append(term: term, to: &bytes)
+        ranges.append(start..<bytes.count)
+      }
+    }
+    guard bytes.count - first <= Limits.indexEntriesBytesMax else { throw .model(.tooManyIndexEntries) }
+    return Self.distinct(ranges, bytes)
+  }
+
+  /// Appends the code of a term of a text index.
+  package static func append(term: UnsafeRawBufferPointer, to bytes: inout [UInt8]) {
+    OrderedCode.append(segment: term, to: &bytes)
   }
 
   private static func append(

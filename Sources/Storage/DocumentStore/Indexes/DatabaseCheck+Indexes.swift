@@ -28,7 +28,7 @@ extension DatabaseCheck {
     if let known = complete[id] { return known }
     var settings = catalog.settings.filter { $0.isForAllCollections || $0.collectionID == id }
     for index in settings.indices where settings[index].state != .settled { settings[index].entries = [] }
-    let indexes = catalog.indexes.filter { $0.state == .ready && $0.definition.collectionID.utf8.elementsEqual(id) }
+    let indexes = catalog.indexes.filter { $0.isUsable && $0.definition.collectionID.utf8.elementsEqual(id) }
     let indexing = CollectionIndexing(rules: settings.isEmpty ? nil : FieldRules(settings), maintained: indexes)
     if complete.count >= 1 << 12 { complete.removeAll() }
     complete[id] = indexing
@@ -79,7 +79,7 @@ extension DatabaseCheck {
           report.add("\(table): \(count) entries of an index that does not exist")
           continue
         }
-        let mayBeLeftOver = index.state == .removing || index.state == .failed
+        let mayBeLeftOver = index.state == .removing || index.state == .failed || index.isStale
         if !mayBeLeftOver, index.state == .building || count != expected[number] { try checkEntries(of: index) }
       }
     }

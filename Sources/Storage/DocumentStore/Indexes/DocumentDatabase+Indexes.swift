@@ -57,6 +57,12 @@ final class BackgroundWork: Sendable {
 
   /// Waits until no expired documents are being deleted. Call ``stop()`` first.
   func waitForExpiring() { expiring.wait() }
+
+  /// Entered while the bytes of documents are being counted.
+  let counting = DispatchGroup()
+
+  /// Waits until documents are no longer being counted. Call ``stop()`` first.
+  func waitForCounting() { counting.wait() }
 }
 
 extension DocumentDatabase {
@@ -165,6 +171,7 @@ extension IndexDefinition {
       case .descending: "\(field.path.text) descending"
       case .contains: "\(field.path.text) contains"
       case .vector(let dimension): "\(field.path.text) vector of \(dimension)"
+      case .text(let language): "\(field.path.text) text in \(language.code)"
       }
     }
     return "\(scope == .collection ? "" : "group of ")\(collectionID) (\(parts.joined(separator: ", ")))"

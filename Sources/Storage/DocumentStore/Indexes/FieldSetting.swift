@@ -19,7 +19,7 @@ struct AutomaticEntries: OptionSet, Hashable, Sendable {
       switch entry.mode {
       case .ascending, .descending: insert(.ascending)
       case .contains: insert(.containment)
-      case .vector: break
+      case .vector, .text: break
       }
     }
   }

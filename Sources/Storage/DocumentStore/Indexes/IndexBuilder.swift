@@ -43,12 +43,14 @@ struct IndexBuilder {
 
   /// Whether any work is due.
   static func isDue(_ catalog: IndexCatalog) -> Bool {
-    catalog.indexes.contains { $0.state == .building || $0.state == .removing }
+    catalog.indexes.contains { $0.state == .building || $0.state == .removing || $0.mustBeReplaced }
       || catalog.settings.contains { $0.state != .settled || $0.isUndeclared }
   }
 
   private mutating func advance(_ writer: inout CommitWriter) throws(StorageError) -> Bool {
-    if let setting = catalog.settings.first(where: { $0.state == .clearing }) {
+    if catalog.indexes.contains(where: \.mustBeReplaced) {
+      try replaceStale()
+    } else if let setting = catalog.settings.first(where: { $0.state == .clearing }) {
       try clear(setting)
     } else if let index = catalog.indexes.first(where: { $0.state == .removing }) {
       try remove(index)
@@ -71,6 +73,19 @@ struct IndexBuilder {
 
   private func raiseGeneration() throws(StorageError) {
     try transaction.put(.indexGeneration, catalog.generation + 1)
+  }
+
+  /// Starts to build text indexes again whose entries contain the terms of another version of the analyzer.
+  private mutating func replaceStale() throws(StorageError) {
+    var number = try reader.meta(.indexNumber)
+    for var index in catalog.indexes where index.mustBeReplaced {
+      index.state = .removing
+      try transaction.put(index)
+      number += 1
+      try transaction.put(StoredIndex(number: number, definition: index.definition, state: .building))
+    }
+    try transaction.put(.indexNumber, number)
+    try raiseGeneration()
   }
 
   // MARK: Deleting

@@ -96,7 +96,15 @@ package final class IndexCatalog: Sendable {
   /// Returns the complete indexes for queries on collections with an ID, or on the collection group.
   package func ready(for collectionID: String, scope: IndexDefinition.Scope) -> [StoredIndex] {
     guard !collections.isEmpty, let known = collections[Array(collectionID.utf8)] else { return [] }
-    return known.maintained.filter { $0.state == .ready && $0.definition.scope == scope }
+    return known.maintained.filter { $0.isUsable && $0.definition.scope == scope }
+  }
+
+  /// Returns the text indexes of the collections with an ID, ready or not, without those being removed.
+  package func textIndexes(for collectionID: String) -> [StoredIndex] {
+    indexes.filter {
+      $0.state != .removing && $0.definition.textLanguage != nil
+        && $0.definition.collectionID.utf8.elementsEqual(collectionID.utf8)
+    }
   }
 
   /// Returns whether the automatic entries of a field exist. They do not if the field is exempt, or if its entries

@@ -18,8 +18,8 @@ struct IndexReconciliation {
   ) throws(StorageError) -> Bool {
     var reader = SnapshotReader(transaction)
     let catalog = try IndexCatalog(&reader)
-    let hasFailed = catalog.indexes.contains { $0.state == .failed }
-    if catalog.configuration == configuration, !hasFailed { return false }
+    let mustBuild = catalog.indexes.contains { $0.state == .failed || $0.mustBeReplaced }
+    if catalog.configuration == configuration, !mustBuild { return false }
     let isEmpty = try DatabaseContents.cursor(.documents, transaction).suffix() == nil
     let reconciliation = IndexReconciliation(catalog: catalog, configuration: configuration, isEmpty: isEmpty)
     try reconciliation.writeIndexes(transaction, highest: try reader.meta(.indexNumber))
@@ -29,7 +29,10 @@ struct IndexReconciliation {
     key.append(number: 0)
     try transaction.put(key, IndexCatalog.row(of: configuration))
     try transaction.put(.indexGeneration, catalog.generation + 1)
-    try transaction.put(.format, DocumentStoreFormat.current)
+    let hasText =
+      configuration.indexes.contains { $0.textLanguage != nil }
+      || catalog.indexes.contains { $0.definition.textLanguage != nil }
+    try transaction.put(.format, hasText ? DocumentStoreFormat.textual : DocumentStoreFormat.indexed)
     return true
   }
 
@@ -68,7 +71,7 @@ struct IndexReconciliation {
   private func writeIndexes(_ transaction: any KeyValueTransaction, highest: UInt64) throws(StorageError) {
     var missing = wanted
     for var index in catalog.indexes where index.state != .removing {
-      if let place = missing.firstIndex(of: index.definition), index.state != .failed {
+      if let place = missing.firstIndex(of: index.definition), index.state != .failed, !index.mustBeReplaced {
         missing.remove(at: place)
       } else {
         index.state = .removing

@@ -25,6 +25,9 @@ struct IndexRowWriter {
     case .vector(let dimension):
       append(3)
       append(UInt64(dimension))
+    case .text(let language):
+      append(4)
+      append(text: Array(language.code.utf8))
     }
   }
 
@@ -103,6 +106,9 @@ struct IndexRowReader {
       let dimension = try number()
       guard dimension <= Limits.vectorDimensionsMax else { throw Self.damage }
       return .vector(dimension: Int(dimension))
+    case 4:
+      guard let language = TextLanguage(tag: String(decoding: try text(), as: UTF8.self)) else { throw Self.damage }
+      return .text(language)
     default: throw Self.damage
     }
   }

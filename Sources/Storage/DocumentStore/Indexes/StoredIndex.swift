@@ -1,6 +1,7 @@
 package import DocumentModel
 import KeyValue
 import Matching
+import TextAnalysis
 import WireFormat
 
 /// A declared index in the store: its number, stored form and state.
@@ -24,15 +25,28 @@ package struct StoredIndex: Sendable {
   package internal(set) var state: State
   /// The progress of building it.
   var progress = IndexProgress()
+  /// For a text index: the version of the terms in its entries, as `TextAnalyzer.version`.
+  var termVersion: String?
 
   init(number: UInt64, definition: IndexDefinition, state: State) {
     self.number = number
     self.definition = definition
     self.state = state
+    if definition.textLanguage != nil { termVersion = TextAnalyzer.version ?? "" }
   }
+
+  /// Whether its entries contain other terms than today's analyzer finds, so that it must be built again. If
+  /// the libraries of the analyzer are missing, the index stays as it is, and no search uses it.
+  var isStale: Bool { termVersion != nil && termVersion != TextAnalyzer.version }
+
+  /// Whether it is stale and can be built again.
+  var mustBeReplaced: Bool { isStale && state != .removing && TextAnalyzer.version != nil }
 
   /// The table that contains its entries.
   package var table: Table { definition.scope == .collection ? .compositeEntries : .groupEntries }
+
+  /// Whether it is complete, and its entries can be scanned.
+  package var isUsable: Bool { state == .ready && !isStale }
 
   /// Whether commits maintain it.
   var isMaintained: Bool { state == .building || state == .ready }
@@ -44,6 +58,7 @@ package struct StoredIndex: Sendable {
     }
     self.init(number: number, definition: try reader.index(), state: state)
     progress = try reader.progress()
+    if termVersion != nil { termVersion = String(decoding: try reader.text(), as: UTF8.self) }
   }
 
   var row: [UInt8] {
@@ -51,6 +66,7 @@ package struct StoredIndex: Sendable {
     row.append(UInt64(state.rawValue))
     row.append(definition)
     row.append(progress)
+    if let termVersion { row.append(text: Array(termVersion.utf8)) }
     return row.bytes
   }
 }
@@ -73,7 +89,7 @@ extension IndexDefinition {
       switch stored.fields[index].mode {
       case .ascending: stored.fields[index].mode = .descending
       case .descending: stored.fields[index].mode = .ascending
-      case .contains, .vector: break
+      case .contains, .vector, .text: break
       }
     }
     return stored

@@ -30,6 +30,13 @@ struct IndexFileReader {
       if let line = known[definition] {
         throw failure(element, place, "the same index is already declared on line \(line); remove one of them")
       }
+      if let language = definition.textLanguage,
+        all.contains(where: { $0.textLanguage == language && $0.hasSameCollections(as: definition) })
+      {
+        throw failure(
+          element, place,
+          "\(definition.collectionID) already has a text index in \(language.code); list all fields in one index")
+      }
       known[definition] = element.line
       all.append(definition)
     }
@@ -40,6 +47,7 @@ struct IndexFileReader {
     var collectionID: String?
     var scope = IndexDefinition.Scope.collection
     var fields: [IndexDefinition.Field]?
+    var options: JSONTree.Member?
     for member in try members(tree, place) {
       let inner = "\(place).\(member.name)"
       switch member.name {
@@ -50,6 +58,7 @@ struct IndexFileReader {
         collectionID = try self.collectionID(member.value, inner)
       case "queryScope": scope = try self.scope(member.value, inner)
       case "fields": fields = try self.fields(member.value, inner)
+      case "searchIndexOptions": options = member
       case "apiScope": try expect(member.value, inner, ["ANY_API"], why: "other scopes belong to other products")
       case "density": try expect(member.value, inner, ["SPARSE_ALL"], why: "an index holds documents with all fields")
       case "multikey", "unique":
@@ -68,7 +77,15 @@ struct IndexFileReader {
       throw failure(tree, place, "lacks \"collectionGroup\", the id of the collections to index")
     }
     guard let fields else { throw failure(tree, place, "lacks \"fields\", the list of fields to index") }
-    return IndexDefinition(collectionID: collectionID, scope: scope, fields: fields)
+    var definition = IndexDefinition(collectionID: collectionID, scope: scope, fields: fields)
+    if let options {
+      guard definition.textLanguage != nil else {
+        throw failure(options, place, "\"searchIndexOptions\" needs fields with \"searchConfig\"")
+      }
+      let language = try textLanguage(options.value, "\(place).searchIndexOptions")
+      for index in definition.fields.indices { definition.fields[index].mode = .text(language) }
+    }
+    return definition
   }
 
   private func fields(_ list: JSONTree, _ place: String) throws(FixtureTreeError) -> [IndexDefinition.Field] {
@@ -77,6 +94,8 @@ struct IndexFileReader {
     for (index, element) in elements.enumerated() {
       let inner = "\(place)[\(index)]"
       let field = try field(element, inner)
+      // The name is implied. Tools list it.
+      if field.path.isDocumentName, field.mode == .ascending, fields.last?.mode.isText == true { continue }
       if fields.contains(where: { $0.path == field.path }) {
         throw failure(element, inner, "field \(field.path.text) is already in the index")
       }
@@ -84,6 +103,9 @@ struct IndexFileReader {
         throw failure(element, inner, "an index can have only one array field")
       }
       if let last = fields.last {
+        if last.mode.isText != field.mode.isText {
+          throw failure(element, inner, "either all fields of an index have \"searchConfig\", or none")
+        }
         if case .vector = last.mode { throw failure(element, inner, "the vector field must be the last of the index") }
         if last.path.isDocumentName, case .vector = field.mode {
         } else if last.path.isDocumentName {
@@ -93,7 +115,7 @@ struct IndexFileReader {
       fields.append(field)
     }
     guard let first = fields.first else { throw failure(list, place, "is empty; list the fields to index") }
-    if fields.count == 1, !first.path.isDocumentName {
+    if fields.count == 1, !first.path.isDocumentName, !first.mode.isText {
       guard case .vector = first.mode else {
         throw failure(
           list, place, "an index of one field belongs in \"fieldOverrides\"; every field has one in each collection")
@@ -114,16 +136,20 @@ struct IndexFileReader {
         throw failure(
           member, place,
           "unknown key \"\(member.name)\"; a field has \"fieldPath\" and one of \"order\", "
-            + "\"arrayConfig\" and \"vectorConfig\"")
+            + "\"arrayConfig\", \"vectorConfig\" and \"searchConfig\"")
       }
       guard mode == nil else {
-        throw failure(member, place, "a field has only one of \"order\", \"arrayConfig\" and \"vectorConfig\"")
+        throw failure(
+          member, place,
+          "a field has only one of \"order\", \"arrayConfig\", \"vectorConfig\" and \"searchConfig\"")
       }
       mode = found
     }
     guard let path else { throw failure(tree, place, "lacks \"fieldPath\"") }
     guard let mode else {
-      throw failure(tree, place, "lacks \"order\", such as \"ASCENDING\" (or \"arrayConfig\" or \"vectorConfig\")")
+      throw failure(
+        tree, place, "lacks \"order\", such as \"ASCENDING\" (or \"arrayConfig\", \"vectorConfig\" or \"searchConfig\")"
+      )
     }
     if path.isDocumentName, mode != .ascending, mode != .descending {
       throw failure(tree, place, "__name__ requires an \"order\"")
@@ -198,6 +224,7 @@ struct IndexFileReader {
         if member.name == "queryScope" {
           scope = try self.scope(member.value, "\(inner).queryScope")
         } else if let found = try self.mode(member, inner), mode == nil {
+          if found.isText { throw failure(member, inner, "a text index must be declared under \"indexes\"") }
           if case .vector = found { throw failure(member, inner, "a vector field must be declared under \"indexes\"") }
           mode = found
         } else {
@@ -226,7 +253,9 @@ struct IndexFileReader {
       return try choose(
         member.value, inner, [("ASCENDING", .ascending), ("DESCENDING", .descending), ("ARRAY_CONTAINS", .contains)])
     case "vectorConfig": return try vector(member.value, inner)
-    case "searchConfig": throw failure(member, place, "text search is not supported; remove the field")
+    case "searchConfig":
+      try checkSearchConfig(member.value, inner)
+      return .text(.english)
     default: return nil
     }
   }
@@ -292,7 +321,7 @@ struct IndexFileReader {
     }
   }
 
-  private func choose<T>(
+  func choose<T>(
     _ tree: JSONTree, _ place: String, _ choices: [(name: String, value: T)]
   ) throws(FixtureTreeError) -> T {
     if case .string(let text) = tree.kind, let choice = choices.first(where: { $0.name == text }) {
@@ -303,12 +332,12 @@ struct IndexFileReader {
     throw failure(tree, place, "must be \(names)")
   }
 
-  private func expect(_ tree: JSONTree, _ place: String, _ names: [String], why: String) throws(FixtureTreeError) {
+  func expect(_ tree: JSONTree, _ place: String, _ names: [String], why: String) throws(FixtureTreeError) {
     if case .string(let text) = tree.kind, names.contains(text) { return }
     throw failure(tree, place, "must be \"\(names.joined(separator: "\" or \""))\": \(why); remove the key")
   }
 
-  private func members(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> [JSONTree.Member] {
+  func members(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> [JSONTree.Member] {
     guard case .object(let members) = tree.kind else { throw failure(tree, place, "must be an object") }
     var seen: Set<[UInt8]> = []
     for member in members where !seen.insert(Array(member.name.utf8)).inserted {
@@ -317,7 +346,7 @@ struct IndexFileReader {
     return members
   }
 
-  private func elements(
+  func elements(
     _ tree: JSONTree, _ place: String, max: Int = IndexFile.declarationsMax
   ) throws(FixtureTreeError) -> [JSONTree] {
     guard case .array(let elements) = tree.kind else { throw failure(tree, place, "must be an array") }
@@ -327,11 +356,11 @@ struct IndexFileReader {
     return elements
   }
 
-  private func failure(_ tree: JSONTree, _ place: String, _ message: String) -> FixtureTreeError {
+  func failure(_ tree: JSONTree, _ place: String, _ message: String) -> FixtureTreeError {
     FixtureTreeError(file: file, line: tree.line, column: tree.column, path: place, message: message)
   }
 
-  private func failure(_ member: JSONTree.Member, _ place: String, _ message: String) -> FixtureTreeError {
+  func failure(_ member: JSONTree.Member, _ place: String, _ message: String) -> FixtureTreeError {
     FixtureTreeError(file: file, line: member.line, column: member.column, path: place, message: message)
   }
 }

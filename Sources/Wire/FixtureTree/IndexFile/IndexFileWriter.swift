@@ -36,6 +36,7 @@ extension IndexFile {
       json.endObject()
     }
     json.endArray()
+    if let language = index.textLanguage { json.appendSearchIndexOptions(language) }
     json.endObject()
   }
 
@@ -83,6 +84,7 @@ extension IndexFile {
       json.beginObject()
       json.endObject()
       json.endObject()
+    case .text: json.appendTextSearchConfig()
     }
   }
 

@@ -57,14 +57,19 @@ package struct PipelineResult: EncodableMessage {
   package let fields: EncodedMap
   package let createTime: Timestamp?
   package let updateTime: Timestamp?
+  /// The version of the stored document that has the name and from which the row was made, or `nil`. It is not part of
+  /// the message.
+  package let readVersion: Int64?
 
   package init(
-    name: UnsafeRawBufferPointer?, fields: EncodedMap, createTime: Timestamp? = nil, updateTime: Timestamp? = nil
+    name: UnsafeRawBufferPointer?, fields: EncodedMap, createTime: Timestamp? = nil, updateTime: Timestamp? = nil,
+    readVersion: Int64? = nil
   ) {
     self.name = name
     self.fields = fields
     self.createTime = createTime
     self.updateTime = updateTime
+    self.readVersion = readVersion
   }
 
   package func append(to out: inout some MessageWriter) throws(WireError) {

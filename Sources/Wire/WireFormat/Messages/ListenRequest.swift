@@ -4,16 +4,11 @@ package import DocumentModel
 package enum DecodedListenRequest: Equatable, Sendable {
   /// A valid request.
   case accepted(ListenRequest)
-  /// A request that adds an invalid target. The error ends this target, not the stream.
-  case refused(target: Int32, RefusedTarget)
-}
-
-/// The reason why a target is rejected.
-package enum RefusedTarget: Equatable, Sendable {
-  /// The target is malformed.
-  case invalid(WireError)
-  /// The target follows the results of a pipeline, which this server does not support.
-  case pipeline
+  /// A request that adds a target that follows the results of a pipeline. The selection of the target is empty until
+  /// the pipeline has been checked.
+  case pipeline(ListenTarget, StructuredPipeline)
+  /// A request that adds a malformed target. The error ends this target, not the stream.
+  case refused(target: Int32, WireError)
 }
 
 // The database of the first request of a stream, which determines how the rest is decoded.
@@ -76,31 +71,25 @@ struct ListenRequestMembers: DecodableMessage {
   private static func target(_ field: some MessageField) throws(WireError) -> DecodedListenRequest {
     // Find the target's number first, wherever it is: an error in the rest needs it.
     let head = try field.message(TargetHead())
-    if head.isPipeline, head.id != 0 { return .refused(target: head.id, .pipeline) }
     do throws(WireError) {
-      return .accepted(.add(try field.message(TargetMembers(id: head.id))))
+      let (target, pipeline) = try field.message(TargetMembers(id: head.id))
+      return pipeline.map { .pipeline(target, $0) } ?? .accepted(.add(target))
     } catch {
       // Without a number, the error ends the stream.
       guard head.id != 0 else { throw error }
-      return .refused(target: head.id, .invalid(error))
+      return .refused(target: head.id, error)
     }
   }
 }
 
-/// The number and type of a `google.firestore.v1.Target`.
+/// The number of a `google.firestore.v1.Target`.
 private struct TargetHead: DecodableMessage {
   static let typeName: StaticString = "google.firestore.v1.Target"
   private(set) var id: Int32 = 0
-  private(set) var isPipeline = false
 
   mutating func decode(_ field: inout some MessageField) throws(WireError) {
     if field.matches(5, "target_id", .varint) {
       id = try field.int32()
-    } else if field.matches(13, "pipeline_query") {
-      isPipeline = true
-    } else if field.matches(2, "query") || field.matches(3, "documents") {
-      // In protobuf the last member of a oneof is used. In JSON a second one is an error, found later.
-      isPipeline = false
     } else {
       field.ignoreAll()
     }
@@ -111,6 +100,7 @@ private struct TargetHead: DecodableMessage {
 private struct TargetMembers: DecodableMessage {
   static let typeName: StaticString = "google.firestore.v1.Target"
   private var target: ListenTarget
+  private var pipeline: StructuredPipeline?
   private var isSelected = false
   private var hasSelection = false
 
@@ -121,6 +111,13 @@ private struct TargetMembers: DecodableMessage {
       try field.claim("target_type", isSet: isSelected)
       isSelected = true
       target.selection = .query(try field.message(QueryTarget(database: field.database)))
+      // In protobuf the last member of a oneof is used.
+      pipeline = nil
+      hasSelection = true
+    } else if field.matches(13, "pipeline_query") {
+      try field.claim("target_type", isSet: isSelected)
+      isSelected = true
+      pipeline = try field.message(PipelineQueryTarget())
       hasSelection = true
     } else if field.matches(3, "documents") {
       try field.claim("target_type", isSet: isSelected)
@@ -128,6 +125,7 @@ private struct TargetMembers: DecodableMessage {
       var seen = Set<ResourcePath>()
       let documents = try field.message(DocumentsTarget())
       target.selection = .documents(documents.map(\.path).filter { seen.insert($0).inserted })
+      pipeline = nil
       hasSelection = !documents.isEmpty
     } else if field.matches(4, "resume_token") {
       try field.claim("resume_type", isSet: target.resumePoint != nil)
@@ -147,9 +145,24 @@ private struct TargetMembers: DecodableMessage {
     }
   }
 
-  func decoded() throws(WireError) -> ListenTarget {
+  func decoded() throws(WireError) -> (ListenTarget, StructuredPipeline?) {
     guard hasSelection else { throw .model(.emptyTarget) }
-    return target
+    return (target, pipeline)
+  }
+}
+
+/// The members of a `google.firestore.v1.Target.PipelineQueryTarget`.
+private struct PipelineQueryTarget: DecodableMessage {
+  static let typeName: StaticString = "google.firestore.v1.Target.PipelineQueryTarget"
+  private var pipeline: StructuredPipeline?
+
+  mutating func decode(_ field: inout some MessageField) throws(WireError) {
+    if field.matches(1, "structured_pipeline") { pipeline = try field.message(StructuredPipelineMembers()) }
+  }
+
+  func decoded() throws(WireError) -> StructuredPipeline {
+    guard let pipeline else { throw .model(.pipelineNotStructured) }
+    return pipeline
   }
 }
 

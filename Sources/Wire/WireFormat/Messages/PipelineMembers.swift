@@ -1,4 +1,4 @@
-import DocumentModel
+package import DocumentModel
 
 /// The members of a `google.firestore.v1.Value` in a pipeline, where it can contain expressions.
 ///
@@ -112,14 +112,15 @@ struct PipelineArgumentMembers: DecodableMessage {
 }
 
 /// The members of a `google.firestore.v1.Pipeline.Stage` or a `google.firestore.v1.Function`, which are the same.
-struct CallMembers: DecodableMessage {
-  static let typeName: StaticString = "google.firestore.v1.Pipeline.Stage"
+package struct CallMembers: DecodableMessage {
+  package static let typeName: StaticString = "google.firestore.v1.Pipeline.Stage"
   private let depth: Int
   private var call = PipelineCall("")
 
-  init(depth: Int) { self.depth = depth }
+  /// Creates an empty message inside `depth` values.
+  package init(depth: Int = 0) { self.depth = depth }
 
-  mutating func decode(_ field: inout some MessageField) throws(WireError) {
+  package mutating func decode(_ field: inout some MessageField) throws(WireError) {
     if field.matches(1, "name") {
       call.name = try field.string()
     } else if field.matches(2, "args") {
@@ -129,30 +130,34 @@ struct CallMembers: DecodableMessage {
     }
   }
 
-  func decoded() throws(WireError) -> PipelineCall { call }
+  package func decoded() throws(WireError) -> PipelineCall { call }
 }
 
 /// The members of a `google.firestore.v1.Pipeline`.
-struct PipelineMembers: DecodableMessage {
-  static let typeName: StaticString = "google.firestore.v1.Pipeline"
+package struct PipelineMembers: DecodableMessage {
+  package static let typeName: StaticString = "google.firestore.v1.Pipeline"
   private let depth: Int
   private var stages: [PipelineCall] = []
 
-  init(depth: Int = 0) { self.depth = depth }
+  /// Creates an empty message inside `depth` values.
+  package init(depth: Int = 0) { self.depth = depth }
 
-  mutating func decode(_ field: inout some MessageField) throws(WireError) {
+  package mutating func decode(_ field: inout some MessageField) throws(WireError) {
     if field.matches(1, "stages") { try field.append(CallMembers(depth: depth), to: &stages) }
   }
 
-  func decoded() throws(WireError) -> [PipelineCall] { stages }
+  package func decoded() throws(WireError) -> [PipelineCall] { stages }
 }
 
 /// The members of a `google.firestore.v1.StructuredPipeline`.
-struct StructuredPipelineMembers: DecodableMessage {
-  static let typeName: StaticString = "google.firestore.v1.StructuredPipeline"
+package struct StructuredPipelineMembers: DecodableMessage {
+  package static let typeName: StaticString = "google.firestore.v1.StructuredPipeline"
   private var pipeline = StructuredPipeline([])
 
-  mutating func decode(_ field: inout some MessageField) throws(WireError) {
+  /// Creates a pipeline without stages.
+  package init() {}
+
+  package mutating func decode(_ field: inout some MessageField) throws(WireError) {
     if field.matches(1, "pipeline") {
       pipeline.stages = try field.message(PipelineMembers())
     } else if field.matches(2, "options") {
@@ -160,7 +165,7 @@ struct StructuredPipelineMembers: DecodableMessage {
     }
   }
 
-  func decoded() throws(WireError) -> StructuredPipeline { pipeline }
+  package func decoded() throws(WireError) -> StructuredPipeline { pipeline }
 }
 
 extension MessageField {
