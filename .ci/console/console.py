@@ -1,16 +1,27 @@
 """What the scenarios of the console share: a server, a browser, and the checks that every scenario makes."""
 
 import contextlib
+import gzip
+import http.server
 import json
 import os
 import pathlib
 import subprocess
 import tempfile
+import threading
 import urllib.request
 
 from axe_playwright_python.sync_playwright import Axe
 
+import sources
+
+DATA = "demo/(default)/data/"
 SIZES = [(360, 740), (768, 1024), (1440, 900), (2560, 1440)]
+
+
+def text(value):
+    """A text as a value of the API."""
+    return {"stringValue": value}
 
 
 class Server:
@@ -55,6 +66,34 @@ class Server:
         self.process.wait(20)
 
 
+class StaticPage:
+    """A server of some files with their compressed bytes, as a context manager that gives its URL."""
+
+    def __init__(self, files):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                body, kind = files.get(self.path, (b"", "text/plain"))
+                packed = gzip.compress(body)
+                self.send_response(200)
+                for name, value in [("Content-Type", kind), ("Content-Encoding", "gzip"), ("Content-Length", str(len(packed)))]:
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(packed)
+
+            def log_message(self, *_):
+                pass
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+    def __enter__(self):
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{self.server.server_port}/"
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+
+
 class Console:
     """A tab of the console. `problems` are what no scenario may cause."""
 
@@ -67,6 +106,8 @@ class Console:
         self.context.grant_permissions(["clipboard-read", "clipboard-write"])
         self.page = self.context.new_page()
         self.page.set_default_timeout(10_000)
+        if os.environ.get("CONSOLE_SOURCES"):
+            sources.serve(self.page)
         self.page.on("console", self._console)
         self.page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
         self.page.on("request", self._request)

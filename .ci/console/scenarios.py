@@ -7,91 +7,24 @@ import os
 import pathlib
 import struct
 import sys
+import tempfile
 import time
 import traceback
+import urllib.parse
 import zlib
 
 from playwright.sync_api import expect, sync_playwright
 
-from console import SIZES, Server, console
+from console import DATA, SIZES, Server, console, text
+from modules import modules
+from paint import first_paint
+from workflows import csv_files, many_at_once, past, pipelines, rule_tests, rule_trial
 
 HEARTH, CHROMIUM = str(pathlib.Path(sys.argv[1]).resolve()), sys.argv[2]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHOP = ["--import", str(ROOT / "fixtures/shop.json"), "--rules", str(ROOT / "rules/shop.rules")]
-DATA = "demo/(default)/data/"
-SCREENS = ["data/products/red-mug", "data/products?view=table", "query", "why", "rules", "users", "files", "health"]
-
-
-def text(value):
-    return {"stringValue": value}
-
-
-def modules(browser):
-    """The modules without a page, loaded one by one as they are written: values, nodes, queries, places in lists."""
-    folder = ROOT / "Sources/C/CConsole/files"
-    page = browser.new_page()
-
-    def serve(route):
-        name = route.request.url.split("console.test/")[1]
-        if name.endswith(".js"):
-            route.fulfill(body=(folder / name).read_text(), content_type="text/javascript")
-        else:
-            route.fulfill(body="<!doctype html><html data-project=demo><body id=app></body></html>", content_type="text/html")
-    page.route("http://console.test/**", serve)
-    page.goto("http://console.test/")
-    failures = page.evaluate(r"""async () => {
-        const failures = [];
-        const equal = (what, found, expected) => {
-            if (JSON.stringify(found) !== JSON.stringify(expected)) failures.push(`${what}: ${JSON.stringify(found)}`);
-        };
-        const fails = (what, work) => {
-            try { failures.push(`${what}: ${JSON.stringify(work())}`); } catch (error) { if (!error.message) failures.push(what); }
-        };
-        const values = await import("/api/values.js");
-        const nodes = await import("/model/nodes.js");
-        const base = "projects/p/databases/d/documents/";
-        const samples = {
-            a: { integerValue: "9223372036854775807" }, b: { doubleValue: 1 }, c: { doubleValue: "-Infinity" }, d: { nullValue: null },
-            e: { timestampValue: "2025-03-27T14:30:00.123456Z" }, f: { referenceValue: base + "users/ann" }, g: { bytesValue: "aGk=" },
-            h: { geoPointValue: { latitude: 45.5, longitude: -9 } }, i: { arrayValue: { values: [{ stringValue: "x: 12, \"13\"" }] } },
-            j: { mapValue: { fields: { " ": { integerValue: "0" }, $odd: { booleanValue: true } } } }, k: values.vectorValue([1, 0.5]),
-            l: { doubleValue: 0.1 }, m: { arrayValue: { values: [] } }, n: { mapValue: { fields: {} } },
-        };
-        equal("notation", values.parseNotation(values.mapNotation(samples), base), samples);
-        equal("nodes", nodes.fieldsOf(nodes.nodesOf(samples), "projects/p/databases/d"), samples);
-        for (const text of ["9223372036854775808", "1.5", "", "abc"]) fails(`integer ${text}`, () => values.integerValue(text));
-        equal("integer", values.integerValue(" -0042 "), { integerValue: "-42" });
-        for (const text of ["2025-13-01T00:00:00Z", "yesterday", "2025-01-01T25:00:00Z"]) fails(`time ${text}`, () => values.timestampValue(text));
-        equal("day", values.timestampValue("2025-01-31"), { timestampValue: "2025-01-31T00:00:00Z" });
-        for (const text of ["[1]", "null", "{", '{"a": {"$what": 1}}']) fails(`document ${text}`, () => values.parseNotation(text, base));
-        equal("visible", values.visible("a\u202eb\u0000"), "a⟨U+202E⟩b⟨U+0000⟩");
-        equal("field path", nodes.fieldPath("a`b\\c"), "`a\\`b\\\\c`");
-        const query = await import("/model/query.js");
-        const one = { ...query.emptyQuery("a/b/c"), where: [{ field: "x.y-z", op: "==", value: "null" }] };
-        equal("is null", query.structuredQuery(one, "r").where, { unaryFilter: { field: { fieldPath: "x.`y-z`" }, op: "IS_NULL" } });
-        equal("parent", query.queryParent(one), "a/b");
-        equal("no index", query.neededIndex({ ...one, order: [] }), null);
-        equal("index", query.neededIndex({ ...one, order: [{ field: "n", isDescending: true }] }).fields,
-            [{ fieldPath: "x.`y-z`", order: "ASCENDING" }, { fieldPath: "n", order: "DESCENDING" }]);
-        equal("date", query.conditionValue("2025-01-31", "r"), { timestampValue: "2025-01-31T00:00:00Z" });
-        equal("word", query.conditionValue("Ann", "r"), { stringValue: "Ann" });
-        const list = await import("/parts/virtual-list.js");
-        for (const rank of [0, 1, 499_999, 999_970]) {
-            const found = list.rankAt(list.positionOf(rank, 1e6, 30, 900), 1e6, 30, 900);
-            if (Math.abs(found - rank) > 0.01) failures.push(`rank ${rank}: ${found}`);
-        }
-        const { parseAddress, formatAddress } = await import("/core/address.js");
-        const place = parseAddress("#/demo/(default)/data/a%2Fb/%25?q=1%202&view=table", "x");
-        equal("address", place.path, ["a/b", "%"]);
-        equal("address again", parseAddress(formatAddress(place), "x"), place);
-        const rules = await import("/parts/rules-text.js");
-        equal("colors keep the text", rules.highlight("// é\nmatch /a/{b} { allow read: if 'x' == 1; }").map((part) => part[1]).join(""),
-            "// é\nmatch /a/{b} { allow read: if 'x' == 1; }");
-        equal("places in bytes", rules.byteIndex("é😀x")(6), 3);
-        return failures;
-    }""")
-    page.close()
-    assert not failures, "\n".join(failures)
+SCREENS = ["data/products/red-mug", "data/products?view=table", "data/products/red-mug?at={then}", "query", "query?p=collection%20products",
+           "why", "rules", "users", "files", "health"]
 
 
 def first_contact(browser):
@@ -129,6 +62,14 @@ def first_contact(browser):
             assert written == '{"path": "big/one", "fields": { "n": 9007199254740993 }}\n', written
     finally:
         server.stop()
+
+
+def imports_of_csv(browser, server):
+    with tempfile.TemporaryDirectory() as folder:
+        csv_files(browser, server, HEARTH, pathlib.Path(folder))
+
+
+imports_of_csv.__doc__ = csv_files.__doc__
 
 
 def documents(browser, server):
@@ -214,6 +155,9 @@ def documents(browser, server):
         tab.page.get_by_label("Type 1001 to confirm").fill("1001")
         tab.role("button", "Delete 3 documents").click()
         expect(tab.page.get_by_text("Deleted 3 documents at orders/1001")).to_be_visible()
+        tab.role("button", "Undo").click()
+        expect(tab.page.get_by_text("Undone: Deleted 3 documents at orders/1001")).to_be_visible()
+        assert server.fields("orders/1001/items/1")["quantity"]
 
 
 def live(browser, server):
@@ -389,6 +333,20 @@ def people_and_files(browser, server):
         tab.check_accessibility("a file")
         tab.role("button", "note.txt").click()
         expect(tab.page.locator(".preview-box")).to_have_text("<b>hello</b>")
+        tab.role("button", "Buckets").click()
+        tab.role("menuitem", "New bucket…").click()
+        tab.page.get_by_label("Name", exact=True).fill("pictures")
+        tab.role("button", "Create").click()
+        tab.page.wait_for_url("**/files/pictures")
+        tab.role("button", "Buckets").click()
+        tab.role("menuitemradio", "Keep old versions").click()
+        expect(tab.page.get_by_text("Old versions are kept from now on")).to_be_visible()
+        assert server.call("GET", "/storage/v1/b/pictures")["versioning"]["enabled"]
+        tab.role("button", "Buckets").click()
+        tab.role("menuitem", "Delete the bucket…").click()
+        tab.role("button", "Delete the bucket").click()
+        expect(tab.page.get_by_text("Deleted the bucket")).to_be_visible()
+        tab.go("demo/(default)/files/demo.appspot.com/pictures?file=pictures%2Fnote.txt")
         tab.role("button", "Delete…").click()
         tab.role("button", "Delete the file").click()
         expect(tab.role("button", "note.txt")).to_have_count(0)
@@ -482,10 +440,11 @@ def keys(browser, server):
 def sizes(browser, server):
     """Every screen from 360 to 2,560 px, light and dark, without a violation of axe."""
     server.call("POST", "/v1/projects/demo/accounts", {"email": "zoe@example.com", "password": "secret1"})
+    then = server.call("GET", server.documents("/products/red-mug"))["updateTime"]
     for size in SIZES:
         for scheme in ("light", "dark"):
             with console(browser, server, size=size, scheme=scheme) as tab:
-                for screen in SCREENS:
+                for screen in [each.replace("{then}", then) for each in SCREENS]:
                     where = f"{screen} at {size[0]} px, {scheme}"
                     tab.open("demo/(default)/" + screen)
                     tab.page.wait_for_load_state("domcontentloaded")
@@ -547,11 +506,19 @@ def pictures(browser, server):
         except OSError:
             pass
     number = server.call("GET", "/hearth/v1/requests")["last"]
+    moment = server.call("GET", server.documents("/products/tea-pot"))["updateTime"]
+    mug = server.fields("products/red-mug")
+    server.put("products/red-mug", {**mug, "price": {"doubleValue": 14.0}, "stock": {"integerValue": "39"}})
+    server.put("products/desk-mat", {"name": text("Desk mat"), "price": {"integerValue": "22"}})
+    server.call("DELETE", server.documents("/products/tote-bag"))
+    pipeline = "collection products\nwhere price > 5\naggregate count() as n, average(price) as price, sum(stock) as stock by category\nsort n desc"
     found = '{"path":"products","isGroup":false,"where":[{"field":"category","op":"==","value":"kitchen"}],' \
         '"order":[{"field":"price","isDescending":true}],"limit":"","aggregate":"","field":""}'
     for name, address, scheme in [
         ("data", "data/products/red-mug", "light"), ("table", "data/products?view=table", "dark"),
-        ("query", "query?q=" + found, "light"), ("why", f"why/{number}", "light"), ("rules", "rules", "dark"),
+        ("query", "query?q=" + found, "light"), ("pipeline", "query?p=" + urllib.parse.quote(pipeline), "dark"),
+        ("why", f"why/{number}", "light"), ("rules", "rules", "dark"), ("tests", "rules", "light"),
+        ("past", "data/products?changes=1&at=" + moment, "light"),
     ]:
         with console(browser, server, size=(1280, 760), scheme=scheme) as tab:
             tab.open("demo/(default)/" + address)
@@ -559,10 +526,24 @@ def pictures(browser, server):
             if name == "rules":
                 tab.role("tab", "Coverage").click()
                 tab.page.wait_for_timeout(300)
+            if name == "tests":
+                tab.role("tab", "Tests").click()
+                tab.role("button", "From requests").click()
+                expect(tab.page.get_by_text("passed", exact=True).first).to_be_visible()
+                tab.role("button", "Weaken the rules").click()
+                expect(tab.page.get_by_text("changes are not detected")).to_be_visible()
+            if name == "table":
+                tab.page.get_by_label("Select notebook").click()
+                tab.page.get_by_label("Select tea-pot").click(modifiers=["Shift"])
+            if name == "past":
+                tab.role("option").filter(has_text="red-mug").click()
+            tab.page.mouse.move(0, 0)
+            tab.page.wait_for_timeout(400)
             tab.page.screenshot(path=pathlib.Path(folder) / f"console-{name}.png")
 
 
-SCENARIOS = [modules, first_contact, documents, live, query, why, rules, people_and_files, hostile, keys, sizes, many, pictures]
+SCENARIOS = [modules, first_contact, documents, live, query, pipelines, past, many_at_once, imports_of_csv, why, rules, rule_tests, rule_trial, people_and_files,
+             hostile, keys, sizes, many, first_paint, pictures]
 
 
 def main():
@@ -584,7 +565,7 @@ def main():
                 print(f"passed: {scenario.__name__} ({time.monotonic() - began:.1f} s): {scenario.__doc__}")
             except Exception as error:
                 failures += 1
-                place = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == __file__][-1]
+                place = [frame for frame in traceback.extract_tb(error.__traceback__) if "/.ci/console/" in frame.filename and "console.py" not in frame.filename][-1]
                 print(f"FAIL: {scenario.__name__}, line {place.lineno}: {place.line}\n    {str(error)[:1200]}")
             finally:
                 if server:

@@ -19,6 +19,16 @@ import Testing
     (#""as": "ann", "list": "rooms", "query": {"where": [["owner", "in", ["ann"]]], "orderBy": ["size desc"]}"#, true),
     (#""as": "ann", "list": "rooms""#, false),
     (#""as": "ann", "listGroup": "rooms", "query": {"where": [["owner", "==", "ann"]]}"#, false),
+    // A pipeline is allowed if every source is, by the conditions before the fields change.
+    (#""as": "ann", "pipeline": "collection(/rooms) where(owner == 'ann') aggregate(n: count())""#, true),
+    (#""as": "ann", "pipeline": "collection(/rooms)""#, false),
+    (#""as": "ann", "pipeline": "collection(/rooms) select(owner) where(owner == 'ann')""#, false),
+    (#""as": "ann", "pipeline": "collection(/rooms) where(owner == 'ann') union(collection(/rooms))""#, false),
+    (#""as": "ann", "pipeline": "documents(/rooms/r1) sort(size)""#, true),
+    (#""as": "eve", "pipeline": "documents(/rooms/r1)""#, false),
+    (#""as": "ann", "pipeline": "literals({owner: 'ann'})""#, false),
+    (#""as": "ann", "pipeline": "literals({owner: 'ann'}) union(documents(/rooms/r1))""#, true),
+    (#""as": "ann", "pipeline": "collection(/rooms) where(owner == 'ann') delete()""#, false),
     (#""as": "ann", "create": "rooms/r2", "data": {"owner": "ann", "size": 1}"#, true),
     // A create of an existing document is evaluated as a create.
     (#""as": "ann", "create": "rooms/r1", "data": {"owner": "ann", "size": 1}"#, true),

@@ -28,6 +28,15 @@ import Testing
       #"{"it": "a", "get": "rooms/r1", "query": {}, "expect": "deny"}"#,
       #""query" is allowed only with list and listGroup, not with get"#
     ),
+    (
+      #"{"it": "a", "pipeline": "collection(/rooms) where(a = 1)", "expect": "deny"}"#,
+      #"6:25: case "a": the pipeline is not valid: write == instead of = at line 1, column 28 of the pipeline"#
+    ),
+    (
+      #"{"it": "a", "pipeline": "collection(/rooms) wher(a == 1)", "expect": "deny"}"#,
+      #"6:25: case "a": the pipeline is not valid: Stage 2 (wher): Unknown stage."#
+    ),
+    (#"{"it": "a", "pipeline": ["collection"], "expect": "deny"}"#, #""pipeline" must be a string"#),
     (#"{"it": "a", "update": "rooms/r1", "expect": "deny"}"#, #"add "data": {…} with the fields"#),
     (
       #"{"it": "a", "update": "rooms/r1", "data": {"x": {"$timestamp": "monday"}}, "expect": "deny"}"#,

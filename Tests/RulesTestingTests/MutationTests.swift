@@ -42,4 +42,18 @@ import Testing
     #expect(test.count == run.ruleset.mutations.count)
     #expect(test.survivors.contains { $0.line == 5 })
   }
+
+  @Test func pipelinesDetectChanges() throws {
+    let allowed =
+      #"{"it": "a", "as": "ann", "pipeline": "collection(/rooms) where(owner == 'ann') limit(3)", "expect": "allow"}"#
+    func survivors(_ cases: String) throws -> [String] {
+      let run = try Toy.run(cases).run
+      #expect(run.failures.isEmpty)
+      return MutationTest(run.ruleset, file: "toy.rules", [run]).survivors.filter { [5, 16].contains($0.line) }
+        .map { "\($0.line): \($0.change)" }
+    }
+    #expect(try survivors(allowed).contains("5: `owns(resource.data)` always true"))
+    let denied = #"{"it": "b", "as": "ann", "pipeline": "collection(/rooms) limit(3)", "expect": "deny"}"#
+    #expect(try survivors(allowed + ",\n" + denied).isEmpty)
+  }
 }

@@ -22,6 +22,8 @@ import WireFormat
       switch test.operation {
       case .get(let key): paths.append(key.path)
       case .commit(let writes): paths += writes.map(\.key.path)
+      case .pipeline(let pipeline):
+        paths += pipeline.reads.compactMap { if case .get(let key) = $0 { key.path } else { nil } }
       case .list, .hosted, .file: break
       }
       for path in paths where documents[path] == nil {

@@ -23,12 +23,15 @@ struct ConsoleAsset: Sendable {
     digest = Hexadecimal.text(sum.prefix(8))
   }
 
-  /// All scripts, joined into one module.
+  /// All scripts but that of the first requests, joined into one module.
   static let script = ConsoleAsset("console.js", type: "text/javascript; charset=utf-8", joinedScripts())
-  /// The style sheet.
-  static let style = ConsoleAsset("console.css", type: "text/css; charset=utf-8", content(of: "console.css"))
-  /// The page, with names in double braces in place of the parts that each response fills in.
-  static let page = String(decoding: content(of: "index.html"), as: UTF8.self)
+  /// The page, with names in double braces in place of the parts that each response fills in. It contains the style
+  /// sheet and the script of the first requests, so the browser paints the frame without another request, and the data
+  /// arrives while it loads the other scripts.
+  static let page = text(of: "index.html")
+    .replacing("{{style}}", with: text(of: "console.css"))
+    .replacing("{{early}}", with: text(of: "early.js"))
+    .replacing("{{script}}", with: "a/\(script.digest)/\(script.name)")
 
   /// Joins the scripts in the order of the embedded files, without their lines with an import and the word `export`. So
   /// a browser sends one request for all of them. Names at the top of scripts are unique.
@@ -36,7 +39,8 @@ struct ConsoleAsset: Sendable {
     var joined: [UInt8] = []
     for index in 0..<console_file_count() {
       let file = console_file_at(index)
-      guard String(cString: file.name).hasSuffix(".js") else { continue }
+      let name = String(cString: file.name)
+      guard name.hasSuffix(".js"), name != "early.js" else { continue }
       let lines = UnsafeBufferPointer(start: file.bytes, count: file.count)
         .split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
       for line in lines {
@@ -47,6 +51,8 @@ struct ConsoleAsset: Sendable {
     }
     return joined
   }
+
+  private static func text(of name: String) -> String { String(decoding: content(of: name), as: UTF8.self) }
 
   private static func content(of name: String) -> [UInt8] {
     for index in 0..<console_file_count() {

@@ -1,9 +1,10 @@
 import Basics
+import DocumentModel
 package import GatewayCore
 import Transport
 
 /// Serves the console: a page with which developers look at the data of an emulator, and see why rules decide as they
-/// do. Production servers do not serve it.
+/// do. A production server serves it at an address of its own, to operators who sign in there.
 ///
 /// The page shares its origin with an API and with files that users upload, so its policy admits only scripts and
 /// style sheets with the nonce of the response, no markup from strings, and no frames. The page uses no cookies.
@@ -11,6 +12,8 @@ package final class ConsolePages: API {
   package let authenticator: Authenticator
   private let project: String
   private let version: String
+  /// Whether the page is for the operators of a production server.
+  private let isForOperators: Bool
 
   /// The path of the page.
   package static let path = "/_/console/"
@@ -20,6 +23,15 @@ package final class ConsolePages: API {
     self.project = project
     self.version = version
     self.authenticator = authenticator
+    isForOperators = false
+  }
+
+  /// Creates the API for the operators of a production server. `project` is its project, or empty if it has several.
+  package init(forOperatorsOf project: String, version: String) {
+    self.project = project
+    self.version = version
+    authenticator = Authenticator(verifier: nil, mode: .production)
+    isForOperators = true
   }
 
   /// The requests that the API handles.
@@ -36,34 +48,36 @@ package final class ConsolePages: API {
       Route([.get, .head], ["\(path)a/{digest}/{name}"], kind: .operations, access: .everyone) { pages, request, call in
         guard pages.admits(request, call.responder) else { return }
         let (digest, name) = (call.part(0, of: request), call.part(1, of: request))
-        for asset in [ConsoleAsset.script, .style]
-        where name.elementsEqual(asset.name.utf8) && digest.elementsEqual(asset.digest.utf8) {
-          return Self.send(asset, acceptsGzip: request.acceptsGzip, call.responder)
+        let asset = ConsoleAsset.script
+        guard name.elementsEqual(asset.name.utf8), digest.elementsEqual(asset.digest.utf8) else {
+          return Self.refuse(404, "Not Found\n", call.responder)
         }
-        Self.refuse(404, "Not Found\n", call.responder)
+        Self.send(asset, acceptsGzip: request.acceptsGzip, call.responder)
       },
     ]
   }
 
   /// Whether the console is for a request. If not, responds.
   private func admits(_ request: borrowing HTTPRequest, _ responder: Responder) -> Bool {
-    guard authenticator.isForEmulator else {
+    guard authenticator.isForEmulator || isForOperators else {
       Self.refuse(404, "Not Found\n", responder)
       return false
     }
-    // A site can let its name lead to this machine, and would then be the origin of the page.
-    guard !request.isFromForeignPage(hostName: authenticator.hostName) else {
+    // Browsers say for what they load a file. Scripts, workers and frames of other pages must not load the console.
+    if let site = request.header("sec-fetch-site") {
+      let isOwn = site.elementsEqual("same-origin".utf8) || site.elementsEqual("none".utf8)
+      let isNavigation = request.header("sec-fetch-dest")?.elementsEqual("document".utf8) ?? false
+      guard isOwn || isNavigation else {
+        Self.refuse(403, "Another page cannot load the console.\n", responder)
+        return false
+      }
+    }
+    // A site can let its name lead to this machine, and would then be the origin of the page. The address for operators
+    // has checked the names already.
+    guard isForOperators || !request.isFromForeignPage(hostName: authenticator.hostName) else {
       Self.refuse(
         421,
         "Open the console under localhost, a numeric address, a name without dots, or the name in --host.\n", responder)
-      return false
-    }
-    // Browsers say for what they load a file. Scripts, workers and frames of other pages must not load the console.
-    guard let site = request.header("sec-fetch-site") else { return true }
-    let isOwn = site.elementsEqual("same-origin".utf8) || site.elementsEqual("none".utf8)
-    let isNavigation = request.header("sec-fetch-dest")?.elementsEqual("document".utf8) ?? false
-    guard isOwn || isNavigation else {
-      Self.refuse(403, "Another page cannot load the console.\n", responder)
       return false
     }
     return true
@@ -72,12 +86,10 @@ package final class ConsolePages: API {
   private func sendPage(_ responder: Responder) {
     var random = SystemRandomNumberGenerator()
     let nonce = Hexadecimal.text((0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) })
-    let (script, style) = (ConsoleAsset.script, ConsoleAsset.style)
     let page = ConsoleAsset.page
       .replacing("{{nonce}}", with: nonce)
-      .replacing("{{script}}", with: "a/\(script.digest)/\(script.name)")
-      .replacing("{{style}}", with: "a/\(style.digest)/\(style.name)")
       .replacing("{{project}}", with: Self.escaped(project))
+      .replacing("{{mode}}", with: isForOperators ? "production" : "emulator")
       .replacing("{{version}}", with: Self.escaped(version))
     responder.exchange.respond(
       status: 200,

@@ -10,9 +10,18 @@ package enum DecisionLogLimits {
   package static let bytesMax = 32 << 20
   /// The expressions that the response about one request contains. Source: Hearth.
   package static let expressionsMax = 2000
+  /// The time for which changes to rules are tried with the cases of one request, in seconds. Source: Hearth.
+  package static let mutationSecondsMax = 20
+  /// The evaluations of a request that is tried by other rules. Each one finds documents that the rules look up. Source:
+  /// Hearth.
+  package static let trialRoundsMax = 32
+  /// The documents of the requests that a production server has recorded, in bytes. Source: Hearth.
+  package static let recordedBytesMax = 8 << 20
+  /// The time for which a production server records decisions, in seconds. Source: Hearth.
+  package static let recordedSecondsMax = 600
 }
 
-/// The last requests about which rules decided, in an emulator.
+/// The last requests about which rules decided.
 ///
 /// The log keeps each request with the documents that the rules read, so it can evaluate the request again: with a
 /// trace, or by other rules. Serving costs one record for each decision and no trace. Any number of threads may use the
@@ -47,10 +56,16 @@ package final class DecisionLog: Sendable {
 
   private let state = Mutex(State())
   private let tests: @Sendable (AccessRecord) -> [RuleTest]
+  private let bytesMax: Int
 
   /// Creates an empty log. `tests` returns the cases of a record: one for most requests, none if the request cannot be
-  /// expressed, and several for a commit that verifies documents.
-  package init(tests: @escaping @Sendable (AccessRecord) -> [RuleTest]) { self.tests = tests }
+  /// expressed, and several for a commit that verifies documents. `bytesMax` bounds the documents of all requests.
+  package init(
+    bytesMax: Int = DecisionLogLimits.bytesMax, tests: @escaping @Sendable (AccessRecord) -> [RuleTest]
+  ) {
+    self.bytesMax = bytesMax
+    self.tests = tests
+  }
 
   /// Adds a request. `bytes` is the size of its documents.
   package func add(_ record: AccessRecord, bytes: Int) {
@@ -59,7 +74,7 @@ package final class DecisionLog: Sendable {
       state.entries.append(Entry(number: state.last, record: record, bytes: bytes))
       state.bytes += bytes
       while state.entries.count - state.first > DecisionLogLimits.requestsMax
-        || state.bytes > DecisionLogLimits.bytesMax
+        || state.bytes > bytesMax
       {
         state.evictOldest()
       }

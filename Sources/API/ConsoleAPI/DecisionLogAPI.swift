@@ -6,7 +6,8 @@ import RulesTesting
 package import Transport
 import WireFormat
 
-/// Serves the log of requests of an emulator, and evaluates rules that are not in force.
+/// Serves the log of requests, and evaluates rules that are not in force. In production, operators read the log of a
+/// ``DecisionRecording``.
 ///
 /// - `GET /hearth/v1/requests?after=N` lists the requests about which rules decided, oldest first, and the number of the
 ///   last one.
@@ -14,30 +15,47 @@ import WireFormat
 /// - `DELETE /hearth/v1/requests` empties the log.
 /// - `POST /hearth/v1/requests:replay` evaluates all requests by the rules in the body, and lists those that they would
 ///   decide differently.
+/// - `GET /hearth/v1/requests:record` returns the logged requests as test files, one for each ruleset.
 /// - `POST /hearth/v1/rules:check` returns the diagnostics of the rules in the body.
+/// - `POST /hearth/v1/rules:test` runs the test file in the body by the rules in the body.
+/// - `POST /hearth/v1/projects/{p}/databases/{d}/rules:try` decides about one request by the rules in the body, over the
+///   documents of the database.
 ///
-/// The last two take `{"rules": {"files": [{"content": …}]}}` and load nothing.
+/// The calls with a body take `{"rules": {"files": [{"content": …}]}}` and load nothing.
 package final class DecisionLogAPI: API {
   package let authenticator: Authenticator
-  private let log: DecisionLog
+  let log: DecisionLog
+  let service: FirestoreService
 
-  /// Creates the API for a log.
-  package init(_ log: DecisionLog, _ authenticator: Authenticator) {
+  /// Creates the API for a log. `service` reads the documents for requests that are tried.
+  package init(_ log: DecisionLog, _ service: FirestoreService, _ authenticator: Authenticator) {
     self.log = log
+    self.service = service
     self.authenticator = authenticator
   }
 
   /// The requests that the API handles.
   package static var routes: [Route<DecisionLogAPI>] {
     [
-      Route(.get, ["/hearth/v1/requests"], kind: .control, access: .emulator) { try $0.list($1, $2) },
-      Route(.delete, ["/hearth/v1/requests"], kind: .control, access: .emulator) { api, _, call in
+      Route(.get, ["/hearth/v1/requests"], kind: .control, access: .administratorOrEmulator) { try $0.list($1, $2) },
+      Route(.delete, ["/hearth/v1/requests"], kind: .control, access: .administratorOrEmulator) { api, _, call in
         api.log.removeAll()
         call.responder.sendJSON(Array("{}\n".utf8))
       },
-      Route(.get, ["/hearth/v1/requests/{number}"], kind: .control, access: .emulator) { try $0.explain($1, $2) },
+      Route(.get, ["/hearth/v1/requests/{number}"], kind: .control, access: .administratorOrEmulator) {
+        try $0.explain($1, $2)
+      },
       Route(.post, ["/hearth/v1/requests:replay"], kind: .control, access: .emulator) { try $0.replay($1, $2) },
-      Route(.post, ["/hearth/v1/rules:check"], kind: .control, access: .emulator) { try $0.check($1, $2) },
+      Route(.get, ["/hearth/v1/requests:record"], kind: .control, access: .emulator) { api, _, call in
+        api.record(call)
+      },
+      Route(.post, ["/hearth/v1/rules:check"], kind: .control, access: .administratorOrEmulator) {
+        try $0.check($1, $2)
+      },
+      Route(.post, ["/hearth/v1/rules:test"], kind: .control, access: .emulator) { try $0.test($1, $2) },
+      Route(
+        .post, ["/hearth/v1/projects/{project}/databases/{database}/rules:try"], kind: .control, access: .emulator
+      ) { try $0.tryRequest($1, $2) },
     ]
   }
 
@@ -48,7 +66,8 @@ package final class DecisionLogAPI: API {
 
   private func list(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
     let parameters = try QueryParameters(request.target.pathAndQuery.query)
-    try parameters.allowOnly("after")
+    // The console names its project, because a server can have several.
+    try parameters.allowOnly("after", "project")
     let text = parameters.value("after")
     guard let after = text.map({ Int($0) }) ?? 0 else {
       throw Status(.invalidArgument, "The parameter `after` must be a number.")
@@ -83,23 +102,8 @@ package final class DecisionLogAPI: API {
       json.beginObject()
       json.key("request")
       json.append(entry, tests: tests)
-      json.key("rules")
-      json.string(String(decoding: ruleset.source.bytes, as: UTF8.self))
-      json.key("parts")
-      json.beginArray()
-      var lookups: [String] = []
-      for test in tests {
-        let verdict = runner.run(test, by: ruleset, over: TestDocuments(), explaining: .trace)
-        for part in verdict.parts { json.append(part, ruleset, room: &room) }
-        lookups += verdict.lookups.map(\.text)
-      }
-      json.endArray()
-      json.key("lookups")
-      json.beginArray()
-      for lookup in lookups { json.string(lookup) }
-      json.endArray()
-      json.key("isCut")
-      json.bool(room <= 0)
+      json.append(
+        tests.map { runner.run($0, by: ruleset, over: TestDocuments(), explaining: .trace) }, ruleset, room: &room)
       json.endObject()
       let bytes = json.finish()
       responder.onLoop { responder.sendJSON(bytes) }

@@ -8,23 +8,33 @@ extension JSONWriter {
   /// Appends a request as an object: its caller, its method and path, and the decision.
   mutating func append(_ entry: DecisionLog.Entry, tests: [RuleTest]) {
     let record = entry.record
+    appendRequest(
+      number: entry.number, time: record.time, service: record.ruleset.service, database: record.database,
+      auth: record.auth, isAllowed: record.isAllowed, tests: tests)
+  }
+
+  /// Appends a request as an object. `number` is 0 for a request that is not in the log.
+  mutating func appendRequest(
+    number: Int, time: Timestamp, service: String, database: DatabaseID?, auth: RulesAuth?, isAllowed: Bool,
+    tests: [RuleTest]
+  ) {
     beginObject()
     key("number")
-    number(entry.number)
+    self.number(number)
     key("time")
-    timestamp(record.time)
+    timestamp(time)
     key("service")
-    string(record.ruleset.service)
-    if let database = record.database {
+    string(service)
+    if let database {
       key("database")
       string("projects/\(database.project)/databases/\(database.database)")
     }
-    if let auth = record.auth {
+    if let auth {
       key("uid")
       string(auth.uid ?? "")
     }
     key("allowed")
-    bool(record.isAllowed)
+    bool(isAllowed)
     key("targets")
     beginArray()
     for test in tests {
@@ -41,9 +51,30 @@ extension JSONWriter {
     endObject()
   }
 
+  /// Appends the members of an explained request: the rules, the decisions of its cases, and the documents that the
+  /// rules looked up. `room` is the number of expressions that may still be written.
+  mutating func append(_ verdicts: [Verdict], _ ruleset: Ruleset, room: inout Int) {
+    key("rules")
+    string(String(decoding: ruleset.source.bytes, as: UTF8.self))
+    key("parts")
+    beginArray()
+    for verdict in verdicts {
+      for part in verdict.parts { append(part, ruleset, room: &room) }
+    }
+    endArray()
+    key("lookups")
+    beginArray()
+    for verdict in verdicts {
+      for lookup in verdict.lookups { string(lookup.text) }
+    }
+    endArray()
+    key("isCut")
+    bool(room <= 0)
+  }
+
   /// Appends the decision about one document, query or file, with its trace. `room` is the number of expressions that
   /// may still be written.
-  mutating func append(_ part: Verdict.Part, _ ruleset: Ruleset, room: inout Int) {
+  private mutating func append(_ part: Verdict.Part, _ ruleset: Ruleset, room: inout Int) {
     beginObject()
     key("method")
     string(part.method.rawValue)
@@ -133,6 +164,7 @@ extension RuleTest.Operation {
             ? "**/\(query.collectionID ?? "")" : query.parent.appending(query.collectionID ?? "").text
         )
       ]
+    case .pipeline(let pipeline): [("pipeline", pipeline.text)]
     case .commit(let writes): writes.map { ($0.kind.rawValue, $0.key.path.text) }
     case .hosted(let request, _): [(request.method.rawValue, request.path.text)]
     case .file(let file): file.methods.map { ($0.rawValue, "\(file.bucket)/\(file.name)") }

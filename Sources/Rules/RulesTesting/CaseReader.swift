@@ -1,5 +1,6 @@
 package import DocumentModel
 import FixtureTree
+import PipelineEngine
 package import RulesEngine
 import WireFormat
 
@@ -11,7 +12,9 @@ struct CaseReader {
   /// The stored files, or `nil` if the rules are for documents.
   var files: RuleTestFiles?
 
-  private static let operations = ["get", "list", "listGroup", "create", "set", "update", "delete", "commit"]
+  private static let operations = [
+    "get", "list", "listGroup", "create", "set", "update", "delete", "commit", "pipeline",
+  ]
   private static let writeKeys = ["data", "mask", "merge", "transforms"]
 
   func test(_ tree: JSONTree, number: Int) throws(FixtureTreeError) -> RuleTest {
@@ -121,6 +124,7 @@ struct CaseReader {
       return .list(
         try QueryReader(text: text, test: it).query(
           Query(collectionID: id, includesDescendants: true), members["query"]))
+    case "pipeline": return .pipeline(try pipeline(target, it))
     case "commit":
       var writes: [TestWrite] = []
       for element in try text.elements(target, "\"commit\"", in: it) {
@@ -136,6 +140,30 @@ struct CaseReader {
       return .commit(writes)
     default: return .commit([try write(name, target, members, it)])
     }
+  }
+
+  private func pipeline(_ tree: JSONTree, _ it: String) throws(FixtureTreeError) -> TestPipeline {
+    let written = try text.string(tree, "\"pipeline\"", in: it)
+    let plan: PipelinePlan
+    do throws(FixtureTreeError) {
+      let stages = try PipelineNotation.parse(Array(written.utf8), file: "", in: TestFileText.database)
+      do throws(PipelineError) {
+        plan = try PipelinePlan(StructuredPipeline(stages), in: TestFileText.database)
+      } catch { throw FixtureTreeError(file: "", message: error.description) }
+    } catch {
+      // The place in the string has no place in the file, because the string can have escapes.
+      let place = error.line == 0 ? "" : " at line \(error.line), column \(error.column) of the pipeline"
+      throw text.failure(tree, in: it, "the pipeline is not valid: \(error.message)\(place)")
+    }
+    var reads: [TestPipeline.Read] = []
+    for source in plan.sources {
+      switch source {
+      case .query(let query): reads.append(.list(query))
+      case .documents(let keys): reads += keys.map { .get($0) }
+      case .literals: break
+      }
+    }
+    return TestPipeline(text: written, reads: reads, refusal: plan.undecidable(inPast: false))
   }
 
   // MARK: Writes

@@ -17,7 +17,7 @@ struct HostedTestReader {
     let root = try text.members(text.root, "the file", known: ["source", "testSuite", "rules"])
     var suite = RuleTestSuite(
       file: text.file, rulesFile: text.file, rules: "", files: [text.file], documents: TestDocuments(), tests: [])
-    if let source = root["source"] {
+    if let source = root["source"], !reader.hasOwnRules {
       guard case .array(let files)? = source.member("files")?.kind, !files.isEmpty else {
         throw text.failure(source, "\"source\" must be {\"files\": [{\"name\": …, \"content\": …}]}")
       }

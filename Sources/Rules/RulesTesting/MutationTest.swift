@@ -8,13 +8,20 @@ package struct MutationTest: Sendable {
   package private(set) var count = 0
   /// The changes that no case detected, in the order of the text.
   package private(set) var survivors: [Mutation] = []
+  /// Whether every change was tried.
+  package private(set) var isComplete = true
 
   /// Tries every change of a ruleset with the cases of all suites that use it. Ignores cases that fail without a
-  /// change. Cost: for each change, compiles the rules and runs cases until one detects the change.
-  package init(_ ruleset: Ruleset, file: String, _ runs: [SuiteRun]) {
+  /// change. Cost: for each change, compiles the rules and runs cases until one detects the change. Asks before each
+  /// change whether to stop.
+  package init(_ ruleset: Ruleset, file: String, _ runs: [SuiteRun], stopIf mustStop: () -> Bool = { false }) {
     self.file = file
     let runner = TestCaseRunner()
     for mutation in ruleset.mutations {
+      if mustStop() {
+        isComplete = false
+        break
+      }
       count += 1
       let changed = ruleset.applying(mutation)
       let isDetected = runs.contains { run in

@@ -9,6 +9,8 @@ package struct RuleTest: Sendable {
     case get(DocumentKey)
     /// Runs a query.
     case list(Query)
+    /// Runs a pipeline.
+    case pipeline(TestPipeline)
     /// Writes documents atomically.
     case commit([TestWrite])
     /// Requests one document as the hosted test API describes it, with mocked lookups.
@@ -45,6 +47,24 @@ extension RuleTest {
       name: "", fileLine: 0, auth: auth, time: time, operation: operation, documents: documents,
       expectsAllow: expectsAllow)
   }
+}
+
+/// A pipeline, as far as rules see it.
+package struct TestPipeline: Sendable {
+  /// A read that rules decide about by itself.
+  package enum Read: Sendable {
+    /// Reads a document by name.
+    case get(DocumentKey)
+    /// Reads all documents that meet the conditions of a source.
+    case list(Query)
+  }
+
+  /// The pipeline in its notation.
+  package var text: String
+  /// The reads of all sources. The rules must allow each.
+  package var reads: [Read]
+  /// The reason why the pipeline is denied regardless of the rules, or `nil`.
+  package var refusal: String?
 }
 
 /// A write of a commit.

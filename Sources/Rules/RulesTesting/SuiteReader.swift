@@ -6,11 +6,22 @@ import WireFormat
 /// Reads test files, in Hearth's own format or in the JSON of the hosted service's test API.
 package struct SuiteReader {
   private let rulesFile: String?
+  /// The rules of every suite, in place of those that a test file contains or names. The reader then opens no files.
+  private let rulesText: String?
   private let now: Timestamp
 
   /// A reader. `rulesFile` is for test files that do not name their rules, `now` for cases that do not specify a time.
   package init(rulesFile: String? = nil, now: Timestamp) {
     self.rulesFile = rulesFile
+    rulesText = nil
+    self.now = now
+  }
+
+  /// A reader of test files from a client. It tests `rules`, whatever rules the test file contains or names, and opens
+  /// no files.
+  package init(rules: String, now: Timestamp) {
+    rulesFile = nil
+    rulesText = rules
     self.now = now
   }
 
@@ -35,6 +46,10 @@ package struct SuiteReader {
       file: file, rulesFile: file, rules: "", files: [file], documents: TestDocuments(), tests: [])
     try readRules(root["rules"], text, &suite)
     if let fixture = root["fixture"] {
+      guard rulesText == nil else {
+        throw text.failure(
+          fixture, "\"fixture\" names a file, which cannot be read here; write the documents into \"documents\"")
+      }
       let path = Self.path(try text.string(fixture, "\"fixture\""), beside: file)
       suite.files.append(path)
       var reader = try FixtureReader(ByteSource(file: path), database: TestFileText.database)
@@ -60,7 +75,15 @@ package struct SuiteReader {
     return suite
   }
 
+  /// Whether the rules of the reader replace those of test files.
+  var hasOwnRules: Bool { rulesText != nil }
+
   func readRules(_ tree: JSONTree?, _ text: TestFileText, _ suite: inout RuleTestSuite) throws(FixtureTreeError) {
+    if let rulesText {
+      suite.rules = rulesText
+      suite.rulesFile = "rules"
+      return
+    }
     if let tree {
       let rules = try text.string(tree, "\"rules\"")
       if rules.contains("{") {

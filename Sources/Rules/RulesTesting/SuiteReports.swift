@@ -13,6 +13,7 @@ extension SuiteRun {
     } else {
       lines.append("expected \(test.expectsAllow ? "allow" : "deny"), got \(got ? "allow" : "deny")")
     }
+    if let refusal = result.verdict.refusal { lines.append("denied: \(refusal)") }
     // If a request was wrongly denied, the last part denied it. If it was wrongly allowed, every part allowed it.
     for part in got ? result.verdict.parts[...] : result.verdict.parts.suffix(1) {
       lines += DecisionText.lines(part, ruleset, file: suite.rulesFile)

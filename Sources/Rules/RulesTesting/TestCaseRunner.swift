@@ -16,9 +16,11 @@ package struct Verdict: Sendable {
   package var parts: [Part]
   /// The documents that the rules looked up, in order.
   package var lookups: [ResourcePath] = []
+  /// The reason why the request is denied regardless of the rules, or `nil`.
+  package var refusal: String?
 
   /// Whether every part was allowed.
-  package var isAllowed: Bool { parts.allSatisfy(\.decision.isAllowed) }
+  package var isAllowed: Bool { refusal == nil && parts.allSatisfy(\.decision.isAllowed) }
 
   /// Whether this is the result that a case expects.
   package func satisfies(_ test: RuleTest) -> Bool {
@@ -51,11 +53,21 @@ package final class TestCaseRunner {
       var request = RulesRequest(.get, key.path, auth: test.auth, time: test.time)
       request.resource = documents[key.path]
       requests = [request]
-    case .list(let query):
-      let collection = query.includesDescendants ? query.parent : query.parent.appending(query.collectionID ?? "")
-      var request = RulesRequest(.list, collection, auth: test.auth, time: test.time)
-      request.query = query
-      requests = [request]
+    case .list(let query): requests = [Self.request(for: query, test)]
+    case .pipeline(let pipeline):
+      if let refusal = pipeline.refusal { return Verdict(parts: [], refusal: refusal) }
+      requests = pipeline.reads.map { read in
+        switch read {
+        case .list(let query):
+          var request = Self.request(for: query, test)
+          request.isOfPipeline = true
+          return request
+        case .get(let key):
+          var request = RulesRequest(.get, key.path, auth: test.auth, time: test.time)
+          request.resource = documents[key.path]
+          return request
+        }
+      }
     case .commit(let writes): requests = Self.requests(of: writes, test, over: documents, source)
     case .hosted(let request, let mocks):
       source.mocks = mocks
@@ -103,6 +115,13 @@ package final class TestCaseRunner {
     }
     verdict.lookups = lookups.paths.map { ResourcePath(uncheckedBytes: $0) }
     return verdict
+  }
+
+  private static func request(for query: Query, _ test: RuleTest) -> RulesRequest {
+    let collection = query.includesDescendants ? query.parent : query.parent.appending(query.collectionID ?? "")
+    var request = RulesRequest(.list, collection, auth: test.auth, time: test.time)
+    request.query = query
+    return request
   }
 
   private static func text(_ query: Query) -> String {

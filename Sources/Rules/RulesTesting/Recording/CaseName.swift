@@ -28,6 +28,7 @@ enum CaseName {
     case .list(let query):
       let id = query.collectionID ?? ""
       return query.includesDescendants ? "list all \(id)" : "list \(query.parent.appending(id).text)"
+    case .pipeline(let pipeline): return "pipeline \(pipeline.text)"
     case .commit(let writes):
       let texts = writes.map { "\($0.kind.rawValue) \($0.key.path.text)" }
       return texts.joined(separator: " and ")
@@ -39,7 +40,7 @@ enum CaseName {
   /// Returns the fields that distinguish requests with the same method and path.
   private static func fields(_ operation: RuleTest.Operation) -> [String] {
     switch operation {
-    case .get, .hosted, .file: return []
+    case .get, .hosted, .file, .pipeline: return []
     case .list(let query):
       var fields: [String] = []
       append(query.filter, to: &fields)

@@ -177,6 +177,8 @@ extension RuleTest {
     switch operation {
     case .get(let key): [key.path]
     case .commit(let writes): writes.map(\.key.path)
+    case .pipeline(let pipeline):
+      pipeline.reads.compactMap { if case .get(let key) = $0 { key.path } else { nil } }
     case .list, .hosted, .file: []
     }
   }
@@ -197,6 +199,10 @@ extension RuleTest {
     switch operation {
     case .get, .hosted: return false
     case .list(let query): return query.filter?.containsTimestamp ?? false
+    case .pipeline(let pipeline):
+      return pipeline.reads.contains { read in
+        if case .list(let query) = read { query.filter?.containsTimestamp ?? false } else { false }
+      }
     case .commit(let writes): return writes.contains { Value.map($0.data).containsTimestamp }
     case .file(let request):
       // Every file has times, which are those of the case unless the case sets them.

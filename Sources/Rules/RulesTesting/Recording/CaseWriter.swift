@@ -28,6 +28,7 @@ struct CaseWriter {
     switch test.operation {
     case .get(let key): return [("get", Self.quoted(key.path.text))]
     case .list(let query): return try list(query)
+    case .pipeline(let pipeline): return [("pipeline", Self.quoted(pipeline.text))]
     case .commit(let writes):
       if writes.count == 1 { return try write(writes[0]) }
       var texts: [String] = []

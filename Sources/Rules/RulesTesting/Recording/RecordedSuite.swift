@@ -31,6 +31,7 @@ struct RecordedCase: Sendable {
       switch test.operation {
       case .get(let key): key.path.text
       case .list(let query): query.parent.appending(query.collectionID ?? "").text
+      case .pipeline(let pipeline): pipeline.text
       case .commit(let writes): writes.first?.key.path.text ?? ""
       case .hosted(let request, _): request.path.text
       case .file(let request): request.path

@@ -1,6 +1,7 @@
 // Requests to the server.
 import { signal } from "../core/signals.js";
-import { place } from "../core/address.js";
+import { moment, place } from "../core/address.js";
+import { foreignReason, isProduction, lockReason, ownToken, setSession, withProject } from "./session.js";
 
 /** The user whose rights the data screens use, or `null` for the administrator. */
 export const viewer = signal(null);
@@ -18,13 +19,34 @@ class RequestError extends Error {
   get isDenied() { return this.status === 403; }
 }
 
-/** Sends a request and returns the response. Options: `body`, `headers`, `signal`, and `asViewer`. */
-export async function send(method, path, { body, headers, signal: stop, asViewer, isRaw } = {}) {
+/** The text of the response to a request that early.js has sent, once, or `null`. */
+async function takeEarly(key) {
+  const found = early.get(key);
+  early.delete(key);
+  return viewer.peek() || moment.peek() ? null : found;
+}
+
+/** The member that makes a read show the chosen moment. */
+const atMoment = () => moment.peek() ? { readTime: moment.peek() } : {};
+const isWrite = (method, path) => path.includes("/documents") && (method === "PATCH" || method === "DELETE" || path.endsWith(":commit"));
+
+/**
+ * Sends a request and returns the response. Options: `body`, `headers`, `signal`, `asViewer`, and `isPresent` for a
+ * write that is allowed while the page shows the past.
+ */
+export async function send(method, path, { body, headers, signal: stop, asViewer, isRaw, isPresent } = {}) {
+  if (moment.peek() && !isPresent && isWrite(method, path)) {
+    throw new RequestError("The past cannot be changed. Go back to now to write.", 0, "FAILED_PRECONDITION");
+  }
   const user = asViewer ? viewer.peek() : null;
-  const token = user ? user.token : "owner";
+  const token = user ? user.token : ownToken();
+  const foreign = foreignReason(path);
+  if (foreign) throw new RequestError(foreign, 0, "PERMISSION_DENIED");
+  const locked = lockReason(method, path);
+  if (locked) throw new RequestError(locked, 0, "LOCKED");
   let response;
   try {
-    response = await fetch(path, {
+    response = await fetch(withProject(path), {
       method, signal: stop, credentials: "omit", cache: "no-store",
       headers: {
         ...(token ? { Authorization: `Bearer ${token}` } : {}),
@@ -45,13 +67,16 @@ export async function send(method, path, { body, headers, signal: stop, asViewer
     const parsed = JSON.parse(text);
     found = (Array.isArray(parsed) ? parsed[0] : parsed).error;
   } catch { /* Not JSON. */ }
+  if (isProduction && response.status === 401 && !user && token === ownToken()) setSession(null, token ? "Your session has ended. Sign in again." : "");
   throw new RequestError(found?.message ?? (text.trim() || `Status ${response.status}`), response.status,
     found?.status ?? "");
 }
 
 /** Sends a request and returns its JSON. */
 export async function call(method, path, options) {
-  const text = await (await send(method, path, options)).text();
+  const key = `${method} ${path}`;
+  const ahead = typeof early !== "undefined" && early.has(key) ? await takeEarly(key) : null;
+  const text = ahead ?? await (await send(method, path, options)).text();
   return text === "" ? {} : JSON.parse(text);
 }
 
@@ -103,7 +128,7 @@ export async function listCollections(path, stop) {
   let pageToken;
   do {
     const page = await call("POST", documentsURL(path, ":listCollectionIds"),
-      { body: { pageSize: 1000, pageToken }, signal: stop });
+      { body: { pageSize: 1000, pageToken, ...atMoment() }, signal: stop });
     ids.push(...(page.collectionIds ?? []));
     pageToken = page.nextPageToken;
   } while (pageToken && ids.length < 20000);
@@ -115,6 +140,7 @@ export function listDocuments(path, { pageSize = 100, pageToken, mask = [], show
   const query = new URLSearchParams({ pageSize });
   if (showMissing && !viewer.peek()) query.set("showMissing", "true");
   if (pageToken) query.set("pageToken", pageToken);
+  if (moment.peek()) query.set("readTime", moment.peek());
   for (const field of mask) query.append("mask.fieldPaths", field);
   return call("GET", `${documentsURL(path)}?${query}`, { signal: stop, asViewer: true });
 }
@@ -122,20 +148,51 @@ export function listDocuments(path, { pageSize = 100, pageToken, mask = [], show
 /** Returns a document, or `null` if it does not exist. A batch reports that without an error in the browser's log. */
 export async function getDocument(path, stop) {
   const parts = await call("POST", documentsURL("", ":batchGet"),
-    { body: { documents: [resourceName(path)] }, signal: stop, asViewer: true });
+    { body: { documents: [resourceName(path)], ...atMoment() }, signal: stop, asViewer: true });
   return parts.find((part) => part.found)?.found ?? null;
+}
+
+/** The time of the server at which a read now shows the database. */
+export async function readTimeNow() {
+  const parts = await call("POST", documentsURL("", ":batchGet"), { body: { documents: [resourceName("_/_")] } });
+  return parts.find((part) => part.readTime)?.readTime ?? "";
+}
+
+/** Returns the documents at paths that exist, in the order of the paths. */
+export async function getDocuments(paths) {
+  const found = new Map();
+  for (let start = 0; start < paths.length; start += 300) {
+    const parts = await call("POST", documentsURL("", ":batchGet"),
+      { body: { documents: paths.slice(start, start + 300).map(resourceName), ...atMoment() }, asViewer: true });
+    for (const part of parts) if (part.found) found.set(pathOf(part.found.name), part.found);
+  }
+  return paths.map((path) => found.get(path)).filter(Boolean);
+}
+
+/** The names of the first documents of a collection that meet a filter. */
+export async function documentNames(path, where, limit) {
+  const structured = { from: [{ collectionId: lastSegment(path) }], select: { fields: [{ fieldPath: "__name__" }] }, limit,
+    orderBy: [{ field: { fieldPath: "__name__" } }], ...(where ? { where } : {}) };
+  return (await runQuery(parentOf(path), structured)).filter((part) => part.document).map((part) => part.document.name);
 }
 
 /** The parts of the response to a query below a document. */
 export function runQuery(parent, structuredQuery, { explain = false, signal: stop } = {}) {
-  const body = { structuredQuery };
+  const body = { structuredQuery, ...atMoment() };
   if (explain) body.explainOptions = { analyze: true };
   return call("POST", documentsURL(parent, ":runQuery"), { body, signal: stop, asViewer: true });
 }
 
+/** The messages of a pipeline's response, the last one with the plan. */
+export function runPipeline(stages, stop) {
+  const options = { explain_options: { mapValue: { fields: { mode: { stringValue: "analyze" }, output_format: { stringValue: "text" } } } } };
+  return call("POST", documentsURL("", ":executePipeline"),
+    { body: { structuredPipeline: { pipeline: { stages }, options }, ...atMoment() }, signal: stop, asViewer: true });
+}
+
 /** The results of aggregations by their aliases. */
 export async function runAggregation(parent, structuredQuery, aggregations, { signal: stop, asViewer = true } = {}) {
-  const body = { structuredAggregationQuery: { structuredQuery, aggregations } };
+  const body = { structuredAggregationQuery: { structuredQuery, aggregations }, ...atMoment() };
   const parts = await call("POST", documentsURL(parent, ":runAggregationQuery"), { body, signal: stop, asViewer });
   return parts.find((part) => part.result)?.result.aggregateFields ?? {};
 }
@@ -165,9 +222,20 @@ export async function countBelow(path) {
   return all;
 }
 
-/** Applies writes atomically. */
-export function commit(writes) {
-  return call("POST", documentsURL("", ":commit"), { body: { writes }, asViewer: true });
+/** Applies writes atomically. `isPresent` allows it while the page shows the past. */
+export function commit(writes, { isPresent = false } = {}) {
+  return call("POST", documentsURL("", ":commit"), { body: { writes }, asViewer: true, isPresent });
+}
+
+/** The writes of one commit. */
+export const writesPerCommit = 400;
+/** Applies any number of writes in commits of 400. Returns their results, also those before a failure by `onResults`. */
+export async function commitAll(writes, { isPresent = false, onResults = () => {}, stop } = {}) {
+  for (let start = 0; start < writes.length && !stop?.aborted; start += writesPerCommit) {
+    const part = writes.slice(start, start + writesPerCommit);
+    const made = await commit(part, { isPresent });
+    onResults(part, made.writeResults.map((result) => result.updateTime ?? made.commitTime), start + part.length);
+  }
 }
 
 /** Deletes everything at and below a path, and reports how many documents are gone. */

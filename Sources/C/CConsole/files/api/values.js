@@ -31,6 +31,12 @@ export function typeOf(value) {
   return "null";
 }
 
+/** The value of a field of a document, or `undefined`. A missing field can have the name of a member of every object. */
+export function fieldOf(document, name) {
+  const fields = document?.fields;
+  return fields && Object.hasOwn(fields, name) ? fields[name] : undefined;
+}
+
 const elements = (value) => value.arrayValue?.values ?? [];
 const vectorNumbers = (value) => elements(value.mapValue.fields.value ?? {}).map((each) =>
   each.doubleValue ?? each.integerValue);
@@ -38,6 +44,7 @@ const vectorNumbers = (value) => elements(value.mapValue.fields.value ?? {}).map
 /** A double as people write it: whole ones keep a point. */
 export function doubleText(value) {
   if (typeof value === "string") return value;
+  if (Object.is(value, -0)) return "-0.0";
   return Number.isInteger(value) && Math.abs(value) < 1e15 ? value.toFixed(1) : String(value);
 }
 
@@ -88,7 +95,13 @@ export function bytesText(count) {
   return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
 }
 
-export const numberText = (value) => new Intl.NumberFormat("en").format(value);
+let numberFormat = null;
+/** A number for people: 12,345.678. The browser's formats take milliseconds to load, which small whole numbers spare. */
+export function numberText(value) {
+  if (Number.isInteger(value) && Math.abs(value) < 1000) return String(value);
+  numberFormat ??= new Intl.NumberFormat("en");
+  return numberFormat.format(value);
+}
 
 /** A time of the API in the local zone, to the second; with the fraction if it has one. */
 export function timeText(text) {
@@ -110,6 +123,14 @@ export function agoText(text) {
   return Math.abs(seconds) < 5 ? "now" : format.format(-Math.round(seconds), "second");
 }
 
+/** Whether two values of the API are the same. */
+export function isEqual(a, b) {
+  if (a === b) return true;
+  if (a === null || b === null || typeof a !== "object" || typeof b !== "object") return false;
+  const [keysA, keysB] = [Object.keys(a), Object.keys(b)];
+  return keysA.length === keysB.length && keysA.every((key) => Object.hasOwn(b, key) && isEqual(a[key], b[key]));
+}
+
 // The notation of `hearth set`.
 
 /** The value in the notation, as text: integers keep all their digits. */
@@ -121,7 +142,7 @@ export function notation(value, indent = "", step = "  ") {
     case "double": {
       const number = value.doubleValue;
       if (typeof number === "string") return `{"$double": ${JSON.stringify(number)}}`;
-      return Number.isInteger(number) ? `{"$double": ${JSON.stringify(number)}}` : JSON.stringify(number);
+      return Number.isInteger(number) ? `{"$double": ${Object.is(number, -0) ? "-0.0" : JSON.stringify(number)}}` : JSON.stringify(number);
     }
     case "boolean": return String(value.booleanValue);
     case "timestamp": return `{"$timestamp": ${JSON.stringify(value.timestampValue)}}`;
@@ -148,10 +169,13 @@ export function mapNotation(fields, indent = "", step = "  ") {
   return lines.length === 0 ? "{}" : `{\n${inner}${lines.join(`,\n${inner}`)}\n${indent}}`;
 }
 
+/** The key of a marked number. No document can contain it, because it is new in each page. */
+const numberKey = `number ${crypto.getRandomValues(new Uint32Array(4)).join("")}`;
+
 /** JSON in which numbers are objects with their text, because JSON.parse would round large integers. */
 export function markNumbers(text) {
   return text.replace(/("(?:[^"\\]|\\.)*")|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)/g,
-    (all, quoted, number) => quoted ?? `{"\\u0000number":"${number}"}`);
+    (all, quoted, number) => quoted ?? `{"${numberKey}":"${number}"}`);
 }
 
 /** Reads a text in the notation as fields of the API. Throws an error with a sentence. */
@@ -162,7 +186,7 @@ export function parseNotation(text, referenceBase) {
 
   function unescapedKey(key) { return key.startsWith("$$") ? key.slice(1) : key; }
 
-  function plainNumber(each) { return Number(each?.["\u0000number"] ?? each); }
+  function plainNumber(each) { return Number(each?.[numberKey] ?? each); }
 
   function fromTree(each) {
     if (each === null) return { nullValue: null };
@@ -170,10 +194,10 @@ export function parseNotation(text, referenceBase) {
     if (typeof each === "boolean") return { booleanValue: each };
     if (Array.isArray(each)) return { arrayValue: { values: each.map(fromTree) } };
     const keys = Object.keys(each);
-    const digits = each["\u0000number"];
+    const digits = each[numberKey];
     if (digits !== undefined) {
       if (/^-?\d+$/.test(digits)) return integerValue(digits);
-      return { doubleValue: Number(digits) };
+      return doubleValue(Number(digits));
     }
     if (keys.length === 1 && keys[0].startsWith("$") && !keys[0].startsWith("$$")) {
       const inner = each[keys[0]];
@@ -183,7 +207,7 @@ export function parseNotation(text, referenceBase) {
         case "$bytes": return { bytesValue: inner };
         case "$geo": return { geoPointValue: { latitude: plainNumber(inner[0]), longitude: plainNumber(inner[1]) } };
         case "$double":
-          return { doubleValue: typeof inner === "string" ? inner : plainNumber(inner) };
+          return typeof inner === "string" ? { doubleValue: inner } : doubleValue(plainNumber(inner));
         case "$vector": return vectorValue(inner.map(plainNumber));
         default: throw new Error(`${keys[0]} is not a type; write $$ for a key that begins with $`);
       }
@@ -192,6 +216,9 @@ export function parseNotation(text, referenceBase) {
     return { mapValue: { fields } };
   }
 }
+
+/** A double of the API. JSON.stringify would write -0 as 0. */
+export function doubleValue(number) { return { doubleValue: Object.is(number, -0) ? "-0.0" : number }; }
 
 export function vectorValue(numbers) {
   return { mapValue: { fields: {

@@ -1,9 +1,16 @@
 // Addresses: every view has one, after `#`, so that names of documents reach no log and no proxy.
 //
 //     #/PROJECT/DATABASE/SCREEN/PATH…?PARAMETERS
+//
+// The parameter `at` is a moment: the screens Data and Query show the database as it was then.
 import { signal } from "./signals.js";
 
-export const screens = ["data", "query", "why", "rules", "users", "files", "health"];
+export const screens = document.documentElement.dataset.mode === "production"
+  ? ["data", "query", "why", "rules", "users", "files", "health", "server"] : ["data", "query", "why", "rules", "users", "files", "health"];
+
+/** The moment that Data and Query show, as a time of the API, or "" for the present. */
+export const moment = signal("");
+const timedScreens = new Set(["data", "query"]);
 
 function decoded(text) { try { return decodeURIComponent(text); } catch { return text; } }
 
@@ -13,7 +20,7 @@ export function parseAddress(hash, project) {
   const parts = path.split("/").filter((part) => part !== "").map(decoded);
   const screen = screens.includes(parts[2]) ? parts[2] : "data";
   const parameters = {};
-  for (const [name, value] of new URLSearchParams(query)) parameters[name] = value;
+  for (const [name, value] of new URLSearchParams(query)) if (name !== "at") parameters[name] = value;
   return {
     project: parts[0] ?? project, database: parts[1] ?? "(default)", screen, path: parts.slice(3), parameters,
   };
@@ -28,14 +35,36 @@ export function formatAddress(place) {
     const value = place.parameters[name];
     if (value !== undefined && value !== null && value !== "") parameters.set(name, value);
   }
+  if (moment.peek() && timedScreens.has(place.screen)) parameters.set("at", moment.peek());
   const query = parameters.toString();
   return `#/${path}${query ? `?${query}` : ""}`;
 }
+
+// The server prints the address of the console with a secret. Keep it out of the address bar, the history and screenshots.
+const keyInAddress = /^#\/\?key=([0-9a-f]{32})$/.exec(location.hash);
+if (keyInAddress) {
+  sessionStorage.setItem("hearth.key", keyInAddress[1]);
+  history.replaceState(null, "", location.pathname);
+}
+/** The secret of the server's start, with which the console writes files, or "". */
+export const startKey = sessionStorage.getItem("hearth.key") ?? "";
 
 const ownProject = document.documentElement.dataset.project || "demo";
 
 /** The place that is shown. */
 export const place = signal(parseAddress(location.hash, ownProject));
+
+const momentOf = (hash) => new URLSearchParams(hash.split("?")[1] ?? "").get("at") ?? "";
+moment.set(momentOf(location.hash));
+
+/** Whether the screen shows the past. */
+export const isPast = () => moment() !== "" && timedScreens.has(place().screen);
+
+/** Shows the database as of a moment, or with "" as it is now. */
+export function travel(time) {
+  moment.set(time);
+  go({ ...place.peek() }, { replace: true });
+}
 
 /** Asks whether the view may be left; a screen with unsaved text sets it. */
 export const guard = { isDirty: () => false };
@@ -48,8 +77,12 @@ addEventListener("hashchange", () => {
     return;
   }
   guard.isDirty = () => false;
+  const next = parseAddress(location.hash, ownProject);
+  // A link that was made before stays in the moment that is shown.
+  if (momentOf(location.hash)) moment.set(momentOf(location.hash));
+  else if (moment.peek() && timedScreens.has(next.screen)) history.replaceState(null, "", formatAddress(next));
   shown = location.hash;
-  place.set(parseAddress(location.hash, ownProject));
+  place.set(next);
 });
 addEventListener("beforeunload", (event) => { if (guard.isDirty()) event.preventDefault(); });
 

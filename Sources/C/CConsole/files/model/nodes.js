@@ -1,5 +1,5 @@
 // A document that is being edited: a tree of nodes with texts as they are typed, checked when they become values.
-import { doubleText, integerValue, timestampValue, typeOf, vectorValue } from "../api/values.js";
+import { doubleText, doubleValue, integerValue, isEqual, timestampValue, typeOf, vectorValue } from "../api/values.js";
 
 let lastID = 0;
 
@@ -38,7 +38,7 @@ function double(text) {
   if (["NaN", "Infinity", "-Infinity"].includes(trimmed)) return { doubleValue: trimmed };
   const number = Number(trimmed);
   if (trimmed === "" || Number.isNaN(number)) throw new Error("write a number, NaN or Infinity");
-  return { doubleValue: number };
+  return doubleValue(number);
 }
 
 function geo(text) {
@@ -127,14 +127,6 @@ export function changeType(node, type, now) {
 export function changedFields(before, after) {
   const keys = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...keys].filter((key) => !isEqual(before[key], after[key])).sort();
-}
-
-/** Whether two values of the API are the same. */
-export function isEqual(a, b) {
-  if (a === b) return true;
-  if (a === null || b === null || typeof a !== "object" || typeof b !== "object") return false;
-  const [keysA, keysB] = [Object.keys(a), Object.keys(b)];
-  return keysA.length === keysB.length && keysA.every((key) => Object.hasOwn(b, key) && isEqual(a[key], b[key]));
 }
 
 /** A name as one segment of a field path. */

@@ -2,6 +2,7 @@
 import { fieldPath } from "./nodes.js";
 import { lastSegment, parentOf } from "../api/client.js";
 import { notation, parseNotation } from "../api/values.js";
+import { authorizationOption, quotedForShell, shellWord, urlPath } from "./shell.js";
 
 /** The operators: the text of the builder, the API's name, whether they compare with a list, and need no value. */
 export const operators = [
@@ -14,6 +15,17 @@ const takesList = new Set(["in", "not-in", "array-contains-any"]);
 /** An empty query. */
 export function emptyQuery(path = "") {
   return { path, isGroup: false, where: [], order: [], limit: "", aggregate: "", field: "" };
+}
+
+/** Reads a query from JSON, which may come from a link of a stranger. Members of another type become empty. Throws if it is not JSON. */
+export function queryFrom(text) {
+  const found = JSON.parse(text) ?? {};
+  const string = (value) => typeof value === "string" || typeof value === "number" ? String(value) : "";
+  const list = (value, make) => Array.isArray(value) ? value.filter((each) => each && typeof each === "object").map(make) : [];
+  return { path: string(found.path), isGroup: found.isGroup === true,
+    where: list(found.where, (each) => ({ field: string(each.field), op: operators.some(([op]) => op === each.op) ? each.op : "==", value: string(each.value) })),
+    order: list(found.order, (each) => ({ field: string(each.field), isDescending: each.isDescending === true })),
+    limit: string(found.limit), aggregate: ["count", "sum", "avg"].includes(found.aggregate) ? found.aggregate : "", field: string(found.field) };
 }
 
 /** Reads the value of a condition: the notation of `hearth set`, or a bare word as text. */
@@ -93,7 +105,8 @@ export function neededIndex(query) {
 }
 
 const quoted = (text) => JSON.stringify(text);
-const shell = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+/** The number of a limit, which is a text as it was typed. */
+const limitOf = (text) => /^\d+$/.test(text.trim()) ? text.trim() : "0";
 
 function literal(value, language) {
   const inner = (each) => literal(each, language);
@@ -125,10 +138,10 @@ export function codeOf(query, language, context) {
       const parts = ["hearth query", query.isGroup ? `${shellWord(lastSegment(parent) || parent)} --group` : shellWord(parent)];
       for (const each of where) {
         const op = each.op.replace("array-", "");
-        parts.push(`--where ${shell(`${each.field.trim()} ${op} ${notation(each.value)}`)}`);
+        parts.push(`--where ${quotedForShell(`${each.field.trim()} ${op} ${notation(each.value)}`)}`);
       }
       for (const each of order) parts.push(`--order ${shellWord(each.field.trim() + (each.isDescending ? ":desc" : ""))}`);
-      if (query.limit) parts.push(`--limit ${query.limit}`);
+      if (query.limit) parts.push(`--limit ${shellWord(query.limit)}`);
       if (query.aggregate === "count") parts.push("--count");
       else if (query.aggregate) parts.push(`--${query.aggregate} ${shellWord(query.field)}`);
       return parts.join(" ");
@@ -140,14 +153,16 @@ export function codeOf(query, language, context) {
       const body = aggregate ? { structuredAggregationQuery: { structuredQuery: structured, aggregations: [aggregate] } }
         : { structuredQuery: structured };
       const base = query.isGroup ? "" : parentOf(query.path);
-      return `curl -X POST '${context.origin}/v1/${context.root}/documents${base ? `/${base}` : ""}:${aggregate ? "runAggregationQuery"
-        : "runQuery"}' \\\n  -H 'Authorization: Bearer owner' -H 'Content-Type: application/json' \\\n  -d ${shell(JSON.stringify(body, null, 2))}`;
+      const url = `${context.origin}/v1/${urlPath(context.root)}/documents${base ? `/${urlPath(base)}` : ""}:${aggregate ? "runAggregationQuery"
+        : "runQuery"}`;
+      return `curl -X POST ${quotedForShell(url)} \\\n  ${authorizationOption()} -H 'Content-Type: application/json' \\\n  -d ${
+        quotedForShell(JSON.stringify(body, null, 2))}`;
     }
     case "javascript": {
       const source = query.isGroup ? `collectionGroup(db, ${quoted(lastSegment(parent) || parent)})` : `collection(db, ${quoted(parent)})`;
       const parts = where.map((each) => `where(${quoted(each.field.trim())}, ${quoted(each.op)}, ${literal(each.value, language)})`);
       for (const each of order) parts.push(`orderBy(${quoted(each.field.trim())}${each.isDescending ? ', "desc"' : ""})`);
-      if (query.limit) parts.push(`limit(${query.limit})`);
+      if (query.limit) parts.push(`limit(${limitOf(query.limit)})`);
       const built = parts.length === 0 ? source : `query(\n  ${[source, ...parts].join(",\n  ")}\n)`;
       if (query.aggregate === "count") return `const snapshot = await getCountFromServer(${built});\nconsole.log(snapshot.data().count);`;
       if (query.aggregate) {
@@ -167,7 +182,7 @@ export function codeOf(query, language, context) {
       for (const each of order) {
         lines.push(`.order_by(${quoted(each.field.trim())}${each.isDescending ? ", direction=firestore.Query.DESCENDING" : ""})`);
       }
-      if (query.limit) lines.push(`.limit(${query.limit})`);
+      if (query.limit) lines.push(`.limit(${limitOf(query.limit)})`);
       const built = lines.length === 1 ? lines[0] : `(\n    ${lines.join("\n    ")}\n)`;
       const end = query.aggregate === "count" ? "print(query.count().get()[0][0].value)"
         : query.aggregate ? `print(query.${query.aggregate}(${quoted(query.field)}).get()[0][0].value)`
@@ -180,7 +195,7 @@ export function codeOf(query, language, context) {
       const lines = [query.isGroup ? `hearth.collectionGroup(${quoted(lastSegment(parent) || parent)})` : `hearth.collection(${quoted(parent)})`];
       for (const each of where) lines.push(`.where(${quoted(each.field.trim())}, .${names[each.op]}, ${literal(each.value, "swift")})`);
       for (const each of order) lines.push(`.order(by: ${quoted(each.field.trim())}${each.isDescending ? ", descending: true" : ""})`);
-      if (query.limit) lines.push(`.limit(to: ${query.limit})`);
+      if (query.limit) lines.push(`.limit(to: ${limitOf(query.limit)})`);
       const built = lines.join("\n  ");
       if (query.aggregate === "count") return `let count = try await ${built}\n  .count()`;
       if (query.aggregate) return `let result = try await ${built}\n  .${query.aggregate === "avg" ? "average" : "sum"}(of: ${quoted(query.field)})`;
@@ -188,5 +203,3 @@ export function codeOf(query, language, context) {
     }
   }
 }
-
-const shellWord = (text) => /^[\w@%+=:,./-]+$/.test(text) ? text : shell(text);

@@ -144,6 +144,8 @@ export function rowsOf(path) {
     get error() { return error; },
     get isWhole() { return isWhole; },
     load,
+    /** The filter that the rows meet, or `undefined`. */
+    range,
     /** Shows only ids that begin with a text. */
     setPrefix(text) {
       if (text === prefix) return;
@@ -156,6 +158,7 @@ export function rowsOf(path) {
     /** Is told which rows are shown, and reads their pages once the list stands still. */
     need(first, last) {
       clearTimeout(waiting);
+      if (last <= first) return;
       const numbers = new Set([Math.floor(first / rowsPerPage), Math.floor(Math.max(first, last - 1) / rowsPerPage)]);
       if ([...numbers].every((number) => pages.has(number))) return;
       waiting = setTimeout(() => { for (const number of numbers) fetchPage(number); }, pages.size === 0 ? 0 : 50);

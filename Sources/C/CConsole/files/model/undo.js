@@ -1,9 +1,12 @@
 // Undo: every write of the console keeps the write that takes it back.
 import { signal } from "../core/signals.js";
-import { commit } from "../api/client.js";
+import { commitAll } from "../api/client.js";
 
 const stepsMax = 50;
-/** The steps that can be taken back, the newest last: `{ label, writes }`. */
+/**
+ * The steps that can be taken back, the newest last: `{ label, writes }`. Many writes are several commits. `writes` may be
+ * a function that finds the writes when the step is taken back.
+ */
 export const steps = signal([]);
 /** What was done last: `{ text, canUndo, isError }`. */
 export const notice = signal(null);
@@ -36,13 +39,19 @@ export function remember(label, writes) {
 export async function undo() {
   const step = steps.peek().at(-1);
   if (!step) { say("There is nothing to undo."); return; }
+  let done = 0;
   try {
-    await commit(step.writes);
+    const writes = typeof step.writes === "function" ? await step.writes() : step.writes;
+    await commitAll(writes, { isPresent: true, onResults: (_, __, count) => {
+      done = count;
+      if (writes.length > count) say(`Undoing: ${count} of ${writes.length} documents`);
+    } });
     steps.update((known) => known.filter((each) => each !== step));
     say(`Undone: ${step.label}`);
   } catch (error) {
     say(error.code === "FAILED_PRECONDITION" || error.code === "ALREADY_EXISTS" || error.code === "NOT_FOUND"
-      ? `Cannot undo "${step.label}": the document has changed since.` : error.message, { isError: true });
+      ? `Cannot undo "${step.label}": ${done > 0 ? `${done} documents are restored, but another` : "the document"} has changed since.`
+      : error.message, { isError: true });
     steps.update((known) => known.filter((each) => each !== step));
   }
 }

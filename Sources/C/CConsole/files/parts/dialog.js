@@ -1,6 +1,8 @@
 // Dialogs, menus and copying.
 import { append, h, icon } from "../core/dom.js";
 import { scope } from "../core/signals.js";
+import { needs } from "../api/session.js";
+import { visible } from "../api/values.js";
 import { say } from "../model/undo.js";
 
 let dialogs = 0;
@@ -45,9 +47,9 @@ export const button = (text, onclick, properties = {}) =>
 export function confirmAction({ title, body, action, word = "" }) {
   return showDialog(title, () => [
     h("div", { class: "stack" }, body),
-    word ? h("div", { class: "field" }, h("label", { for: "confirm-word" }, `Type ${word} to confirm`),
+    word ? h("div", { class: "field" }, h("label", { for: "confirm-word" }, `Type ${visible(word)} to confirm`),
       h("input", { class: "input mono", id: "confirm-word", autocomplete: "off", oninput: (event) => {
-        event.target.form.querySelector("button.primary").disabled = event.target.value !== word;
+        event.target.form.querySelector("button.primary").disabled = ![word, visible(word)].includes(event.target.value);
       } })) : null,
   ], (close) => [
     button("Cancel", () => close(false)),
@@ -55,7 +57,7 @@ export function confirmAction({ title, body, action, word = "" }) {
   ]);
 }
 
-/** Opens a menu at a button: `[{ label, run, isDanger, icon }]`, with `null` for a line. */
+/** Opens a menu at a button: `[{ label, run, isDanger, icon, needs }]`, with `null` for a line. `needs` is a role. */
 export function openMenu(anchor, items) {
   const hasIcons = items.some((item) => item?.icon);
   const menu = h("div", { class: "menu", role: "menu", popover: "auto" });
@@ -64,11 +66,12 @@ export function openMenu(anchor, items) {
     menu.append(h("button", {
       type: "button", role: item.isChosen === undefined ? "menuitem" : "menuitemradio",
       "aria-checked": item.isChosen === undefined ? null : String(item.isChosen),
-      class: item.isDanger ? "danger" : "", onclick: () => { menu.hidePopover(); item.run(); },
+      class: item.isDanger ? "danger" : "", onclick: () => { menu.hidePopover(); item.run(); }, ...(item.needs ? needs(item.needs) : {}),
     }, item.icon || hasIcons ? icon(item.icon) : null, h("span", { class: "grow clip" }, item.label),
     item.isChosen ? icon("check") : null, item.hint ? h("span", { class: "muted small" }, item.hint) : null));
   }
-  document.body.append(menu);
+  // A menu is part of the landmark of its button, and of the dialog that makes the rest of the page inert.
+  (anchor.closest("dialog, main, header, nav") ?? document.body).append(menu);
   menu.addEventListener("toggle", (event) => {
     if (event.newState !== "closed") return;
     anchor.setAttribute("aria-expanded", "false");
@@ -76,7 +79,7 @@ export function openMenu(anchor, items) {
     anchor.focus();
   });
   menu.addEventListener("keydown", (event) => {
-    const buttons = [...menu.querySelectorAll("button")];
+    const buttons = [...menu.querySelectorAll("button:enabled")];
     const index = buttons.indexOf(document.activeElement);
     if (event.key === "ArrowDown") buttons[(index + 1) % buttons.length].focus();
     else if (event.key === "ArrowUp") buttons[(index - 1 + buttons.length) % buttons.length].focus();
@@ -89,7 +92,7 @@ export function openMenu(anchor, items) {
   menu.style.left = `${Math.max(8, Math.min(place.left, innerWidth - size.width - 8))}px`;
   menu.style.top = `${place.bottom + size.height + 8 < innerHeight ? place.bottom + 4 : Math.max(8, place.top - size.height - 4)}px`;
   anchor.setAttribute("aria-expanded", "true");
-  menu.querySelector("button")?.focus();
+  menu.querySelector("button:enabled")?.focus();
 }
 
 /** Copies a text and says so. */
@@ -137,6 +140,6 @@ export function tabList(label, tabs, chosen, choose = (name) => chosen.set(name)
 export function errorBox(error, retry) {
   return h("div", { class: "empty", role: "alert" },
     h("h2", {}, error.isDenied ? "Not allowed" : "This did not work"),
-    h("p", { class: "value" }, error.message),
+    h("p", { class: "value" }, visible(error.message)),
     retry ? button("Try again", retry) : null);
 }

@@ -8,7 +8,7 @@ import { visible } from "../api/values.js";
 import { showDialog, button } from "./dialog.js";
 
 const screenNames = {
-  data: "Data", query: "Query", why: "Why", rules: "Rules", users: "Users", files: "Files", health: "Health",
+  data: "Data", query: "Query", why: "Why", rules: "Rules", users: "Users", files: "Files", health: "Health", server: "Server",
 };
 
 /** Returns the path in a pasted text: a resource name, a URL of a console, or a path. */

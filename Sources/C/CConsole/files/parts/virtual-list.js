@@ -31,11 +31,12 @@ export function virtualList({ label, count, rowHeight, version, render, makeRow,
   const rows = [];
   let first = 0;
   let isWaiting = false;
+  /** The height in which rows are shown, once the browser has measured it. */
+  let height = 0;
 
   function draw() {
     isWaiting = false;
     const total = count.peek();
-    const height = box.clientHeight - (head ? head.offsetHeight : 0);
     if (height <= 0) return;
     const needed = Math.min(total, Math.ceil(height / rowHeight) + 2);
     while (rows.length < needed) { const row = makeRow(); rows.push(row); layer.append(row); }
@@ -49,13 +50,16 @@ export function virtualList({ label, count, rowHeight, version, render, makeRow,
   }
 
   function schedule() {
-    if (isWaiting) return;
+    if (isWaiting || height <= 0) return;
     isWaiting = true;
-    requestAnimationFrame(draw);
+    requestAnimationFrame(() => { if (isWaiting) draw(); });
   }
 
   box.addEventListener("scroll", schedule, { passive: true });
-  const observer = new ResizeObserver(schedule);
+  const observer = new ResizeObserver(() => {
+    height = box.clientHeight - (head ? head.offsetHeight : 0);
+    draw();
+  });
   observer.observe(box);
   onEnd(() => observer.disconnect());
   effect(() => {
@@ -67,7 +71,6 @@ export function virtualList({ label, count, rowHeight, version, render, makeRow,
 
   /** Scrolls so that a row is in view. */
   box.show = (index) => {
-    const height = box.clientHeight - (head ? head.offsetHeight : 0);
     const total = count.peek();
     const rank = rankAt(box.scrollTop, total, rowHeight, height);
     const most = height / rowHeight;

@@ -1,18 +1,21 @@
 // The screen Data: collections, the documents of one, and a document.
 import { h, icon, iconButton } from "../core/dom.js";
 import { computed, effect, onEnd, signal, untracked } from "../core/signals.js";
-import { addressOf, formatAddress, go, place } from "../core/address.js";
+import { addressOf, formatAddress, go, isPast, moment, place } from "../core/address.js";
 import { command } from "../core/keys.js";
 import { lastSegment, listCollections, parentOf, pathOf, viewer } from "../api/client.js";
 import { follow } from "../api/feed.js";
-import { numberText, summary, typeOf, visible } from "../api/values.js";
-import { inferColumns, previewField, rowsOf } from "../model/rows.js";
+import { hasRole, needs } from "../api/session.js";
+import { fieldOf, numberText, summary, visible } from "../api/values.js";
+import { previewField, rowsOf } from "../model/rows.js";
 import { virtualList } from "../parts/virtual-list.js";
 import { button, copyText, errorBox, openMenu } from "../parts/dialog.js";
 import { deletePath, newDocument } from "./document-actions.js";
 import { documentPanel } from "./document.js";
 import { emptyDatabase } from "./empty.js";
-import { exportCollection, importFiles } from "./transfer.js";
+import { changesSinceThen } from "./past.js";
+import { documentHeight, rowClasses, tableView } from "./table.js";
+import { exportCollection, importFiles, importInput, takeDrops } from "./transfer.js";
 
 export function dataScreen() {
   const path = computed(() => place().path.join("/"));
@@ -32,9 +35,9 @@ export function dataScreen() {
       failure.set(null);
     } catch (error) { failure.set(error); collections.set([]); }
   }
-  const origin = computed(() => `${place().project} ${place().database} ${above()}`);
+  const origin = computed(() => `${place().project} ${place().database} ${above()} ${moment()}`);
   effect(() => { origin(); untracked(loadCollections); });
-  const mode = computed(() => failure() ? "failed"
+  const mode = computed(() => isPast() && place().parameters.changes === "1" ? "changes" : failure() ? "failed"
     : collections()?.length === 0 && above() === "" && collection() === "" ? "empty" : "columns");
 
   // At the first visit, the first collection is opened, so that there are rows without a click.
@@ -59,18 +62,25 @@ export function dataScreen() {
   });
   onEnd(() => clearTimeout(reloading));
 
-  command({ label: "New collection", keys: "Shift N", group: "Data", run: () => newDocument("", above.peek()) });
+  command({ label: "New collection", keys: "Shift N", group: "Data", when: () => hasRole("editor"), run: () => newDocument("", above.peek()) });
 
-  return h("div", { class: "fill" },
+  const box = h("div", { class: "fill" },
     h("h1", { class: "visually-hidden" }, "Data"),
     crumbs(path, view),
     () => mode() === "failed" ? errorBox(failure.peek(), loadCollections)
-      : mode() === "empty" ? emptyDatabase()
+      : mode() === "changes" ? changesSinceThen()
+      : mode() === "empty" ? (moment() ? nothingThen() : emptyDatabase())
         : h("div", { class: () => `columns ${view() === "table" || !documentPath() ? "no-document" : ""}` },
           rootsColumn(above, collections, collection),
           () => collection() === "" ? null : documentsColumn(collection(), documentPath, view),
           () => documentPath() && view() === "columns"
             ? h("section", { class: "column front", "aria-label": "Document" }, documentPanel(documentPath())) : null));
+  if (hasRole("editor")) takeDrops(box, importFiles);
+  return box;
+}
+
+function nothingThen() {
+  return h("div", { class: "empty" }, h("h2", {}, "There was nothing yet"), h("p", {}, "At this moment the database had no documents."));
 }
 
 function crumbs(path, view) {
@@ -102,15 +112,14 @@ function crumbs(path, view) {
 
 function rootsColumn(above, collections, collection) {
   const filter = signal("");
-  const input = h("input", { type: "file", multiple: true, hidden: true, accept: ".json,.ndjson,.jsonl", "aria-label": "Files to import",
-    onchange: (event) => importFiles([...event.target.files]) });
+  const input = importInput();
   return h("section", { class: () => `column roots ${collection() === "" ? "front" : ""}`, "aria-label": "Collections" },
     h("div", { class: "head" },
       () => above() ? h("a", { href: addressOf(above()), class: "row grow", title: `Back to ${above()}` }, icon("left"),
         h("span", { class: "clip value mono" }, visible(lastSegment(above()))))
         : h("h2", { class: "grow" }, "Collections"),
-      input, iconButton("upload", "Import files", () => input.click()),
-      iconButton("plus", "New collection (Shift N)", () => newDocument("", above.peek()))),
+      input, iconButton("upload", "Import files", () => input.click(), needs("editor")),
+      iconButton("plus", "New collection (Shift N)", () => newDocument("", above.peek()), needs("editor"))),
     () => (collections()?.length ?? 0) > 12 ? h("div", { class: "pad-small" }, h("input", { class: "input",
       type: "search", placeholder: "Filter", "aria-label": "Filter collections",
       oninput: (event) => filter.set(event.target.value) })) : null,
@@ -123,12 +132,10 @@ function rootsColumn(above, collections, collection) {
       })));
 }
 
-const documentHeight = 30;
-
 function documentsColumn(collection, documentPath, view) {
   const source = rowsOf(collection);
   onEnd(() => source.end());
-  effect(() => { viewer(); untracked(() => source.load()); });
+  effect(() => { viewer(); moment(); untracked(() => source.load()); });
 
   let reloading = 0;
   follow((changes) => {
@@ -165,7 +172,7 @@ function documentsColumn(collection, documentPath, view) {
       document.querySelector(".document input, .document select, .document button")?.focus();
     }
   };
-  command({ label: "New document", keys: "N", group: "Data", run: () => newDocument(collection) });
+  command({ label: "New document", keys: "N", group: "Data", when: () => hasRole("editor"), run: () => newDocument(collection) });
   command({ label: "Filter by id", keys: "/", group: "Data", run: () => section.querySelector("input[type=search]").focus() });
   command({ label: "Switch between columns and table", keys: "V", group: "Data", run: () => go({ path: place.peek().path,
     parameters: { ...place.peek().parameters, view: view.peek() === "table" ? "" : "table" } }, { replace: true }) });
@@ -186,14 +193,14 @@ function documentsColumn(collection, documentPath, view) {
         clearTimeout(event.target.waiting);
         event.target.waiting = setTimeout(() => { source.setPrefix(event.target.value); if (list) list.scrollTop = 0; }, 200);
       } }),
-    iconButton("plus", "New document (N)", () => newDocument(collection)),
+    iconButton("plus", "New document (N)", () => newDocument(collection), needs("editor")),
     iconButton("more", `More about ${collection}`, (event) => openMenu(event.currentTarget, [
       { label: "Query this collection", icon: "query", run: () => go({ screen: "query", path: [],
         parameters: { q: JSON.stringify({ path: collection }) } }) },
       { label: "Copy the path", icon: "copy", run: () => copyText(collection, "Path copied") },
       { label: "Export as lines of JSON", icon: "download", run: () => exportCollection(collection) },
       null,
-      { label: "Delete the collection…", icon: "trash", isDanger: true, run: () => deletePath(collection) },
+      { label: "Delete the collection…", icon: "trash", isDanger: true, needs: "editor", run: () => deletePath(collection) },
     ]), { "aria-haspopup": "menu" })),
   () => source.state() === "loading" ? h("div", { class: "busy" }) : null,
   () => {
@@ -201,16 +208,12 @@ function documentsColumn(collection, documentPath, view) {
       case "failed": return errorBox(source.error, () => source.load());
       case "empty": return h("div", { class: "empty" }, h("h2", {}, "No documents"),
         h("p", {}, "This place has no documents, or none whose id starts with the filter."),
-        button("New document", () => newDocument(collection), { kind: "primary" }));
+        button("New document", () => newDocument(collection), { kind: "primary", ...needs("editor") }));
       case "table": return tableView(source, collection, documentPath, select, onkeydown, (made) => { list = made; });
       default: return list = columnList(source, collection, documentPath, select, onkeydown);
     }
   });
   return section;
-}
-
-function rowClasses(source, target, row) {
-  return `${row && !row.createTime ? "ghost" : ""} ${row && source.isChanged(target) ? "changed" : ""}`;
 }
 
 function columnList(source, collection, documentPath, select, onkeydown) {
@@ -235,61 +238,10 @@ function columnList(source, collection, documentPath, select, onkeydown) {
       element.setAttribute("aria-posinset", index + 1);
       element.setAttribute("aria-setsize", source.count.peek());
       element.firstChild.textContent = row ? visible(lastSegment(target)) : "…";
-      element.lastChild.textContent = !row ? "" : row.createTime ? summary(row.fields?.[preview.peek()], 80) : "no document";
+      element.lastChild.textContent = !row ? "" : row.createTime ? summary(fieldOf(row, preview.peek()), 80) : "no document";
     },
     onVisible: source.need,
   });
   list.addEventListener("keydown", onkeydown);
   return list;
-}
-
-function tableView(source, collection, documentPath, select, onkeydown, keep) {
-  const columns = computed(() => inferColumns(source.sample()).slice(0, 12));
-  source.setFields([]);
-  return () => {
-    const shown = columns();
-    const width = (column) => column.types.has("timestamp") ? "minmax(178px, 1fr)"
-      : column.types.has("string") ? "minmax(120px, 2fr)" : "minmax(96px, 1fr)";
-    const template = `minmax(130px, 1.4fr) ${shown.map(width).join(" ")}`;
-    const isNumber = (column) => [...column.types].every((type) => ["integer", "double"].includes(type));
-    const version = signal(0);
-    effect(() => { source.version(); documentPath(); version.update((number) => number + 1); });
-    const head = h("div", { class: "grid-head", role: "row", style: { "grid-template-columns": template } },
-      h("div", { class: "cell", role: "columnheader" }, "id"),
-      shown.map((column) => h("div", { class: `cell ${isNumber(column) ? "end" : ""}`, role: "columnheader",
-        title: `${column.name}: ${[...column.types].join(", ")}` }, visible(column.name))));
-    const list = virtualList({
-      label: `Documents of ${collection}`, count: source.count, rowHeight: documentHeight, version, role: "grid", head,
-      makeRow: () => {
-        const row = h("div", { class: "grid-row", role: "row", style: { "grid-template-columns": template } },
-          h("div", { class: "cell mono value", role: "gridcell" }),
-          shown.map((column) => h("div", { class: `cell value ${isNumber(column) ? "end" : ""}`, role: "gridcell" })));
-        row.addEventListener("click", () => { if (row.target) select(row.target, false); });
-        return row;
-      },
-      render: (element, index) => {
-        const row = source.row(index);
-        const target = row ? pathOf(row.name) : "";
-        element.target = target;
-        element.className = `grid-row ${rowClasses(source, target, row)}`;
-        element.setAttribute("aria-selected", String(target !== "" && target === documentPath.peek()));
-        element.setAttribute("aria-rowindex", index + 2);
-        element.firstChild.textContent = row ? visible(lastSegment(target)) : "…";
-        shown.forEach((column, at) => {
-          const cell = element.children[at + 1];
-          const value = row?.fields?.[column.name];
-          cell.textContent = summary(value, 100);
-          cell.className = `cell value type-${typeOf(value)} ${isNumber(column) ? "end" : ""}`;
-        });
-      },
-      onVisible: source.need,
-    });
-    list.setAttribute("aria-rowcount", source.count.peek() + 1);
-    list.setAttribute("aria-colcount", shown.length + 1);
-    list.addEventListener("keydown", onkeydown);
-    keep(list);
-    const close = () => go({ path: collection.split("/"), parameters: place.peek().parameters });
-    return [list, () => documentPath() ? h("section", { class: "drawer", "aria-label": "Document" },
-      documentPanel(documentPath(), close)) : null];
-  };
 }

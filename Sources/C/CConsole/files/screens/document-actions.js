@@ -3,13 +3,14 @@ import { h } from "../core/dom.js";
 import { signal } from "../core/signals.js";
 import { go, place } from "../core/address.js";
 import { call, commit, countBelow, databaseName, deleteBelow, documentsURL, getDocument } from "../api/client.js";
-import { lastSegment, parentOf, resourceName } from "../api/client.js";
-import { numberText, parseNotation } from "../api/values.js";
+import { lastSegment, parentOf, readTimeNow, resourceName } from "../api/client.js";
+import { changesSince, comparedMax } from "../api/feed.js";
+import { numberText, parseNotation, visible } from "../api/values.js";
 import { inverse, remember, say } from "../model/undo.js";
 import { button, confirmAction, showDialog } from "../parts/dialog.js";
 
 /** An id as clients make them: 20 letters and digits. */
-function automaticID() {
+export function automaticID() {
   const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
   return Array.from(crypto.getRandomValues(new Uint8Array(20)), (byte) => letters[byte % 62]).join("");
 }
@@ -120,6 +121,13 @@ export async function rename(document, path) {
   if (target) go({ path: target.split("/"), parameters: place.peek().parameters });
 }
 
+/** The writes that create again what was deleted at and below a path since a moment. */
+async function writesBack(path, moment) {
+  const { changes } = await changesSince(moment, new AbortController().signal);
+  return changes.filter((change) => !change.after && (change.path === path || change.path.startsWith(`${path}/`)))
+    .map(({ before }) => ({ update: { name: before.name, fields: before.fields ?? {} }, currentDocument: { exists: false } }));
+}
+
 /** Deletes a document, or a path with everything below it after the number was shown. */
 export async function deletePath(path, document = null) {
   let count;
@@ -136,15 +144,18 @@ export async function deletePath(path, document = null) {
   }
   const words = `${numberText(count)} ${count === 1 ? "document" : "documents"}`;
   const isSure = await confirmAction({
-    title: `Delete ${lastSegment(path)}?`,
-    body: [h("p", {}, "This deletes ", h("strong", { class: "mono value" }, path), ` and everything below it: ${words}.`),
-      h("p", { class: "muted" }, "It cannot be undone.")],
+    title: `Delete ${visible(lastSegment(path))}?`,
+    body: [h("p", {}, "This deletes ", h("strong", { class: "mono value" }, visible(path)), ` and everything below it: ${words}.`),
+      h("p", { class: "muted" }, count <= comparedMax ? "You can undo it as long as the history reaches back to now." : "It cannot be undone.")],
     action: `Delete ${words}`, word: count > 1 ? lastSegment(path) : "",
   });
   if (!isSure) return;
   try {
+    const moment = await readTimeNow();
     await deleteBelow(path, (total) => say(`Deleting ${path}: ${numberText(total)} of ${numberText(count)}`));
-    say(`Deleted ${words} at ${path}`);
+    const label = `Deleted ${words} at ${path}`;
+    if (count <= comparedMax && moment) remember(label, () => writesBack(path, moment));
+    else say(label);
     leave();
   } catch (error) { say(error.message, { isError: true }); }
 }

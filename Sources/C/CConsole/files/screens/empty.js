@@ -3,11 +3,12 @@ import { h, icon } from "../core/dom.js";
 import { signal } from "../core/signals.js";
 import { place } from "../core/address.js";
 import { resourceName } from "../api/client.js";
+import { hasRole, isProduction } from "../api/session.js";
 import { parseNotation } from "../api/values.js";
 import { say } from "../model/undo.js";
-import { codeBox, tabList } from "../parts/dialog.js";
+import { button, codeBox, tabList } from "../parts/dialog.js";
 import { newDocument } from "./document-actions.js";
-import { importDocuments, importFiles, takeDrops } from "./transfer.js";
+import { importDocuments, importInput } from "./transfer.js";
 import { readTree } from "../model/tree.js";
 
 /** A small shop: what a newcomer meets first. */
@@ -54,10 +55,13 @@ try await hearth.document("users/ann").set(["name": "Ann"])`;
 }
 
 export function emptyDatabase() {
+  if (isProduction) {
+    return h("div", { class: "empty" }, h("h2", {}, "This database is empty"), h("p", {}, "What apps write appears here at once."),
+      hasRole("editor") ? button("Create a document", () => newDocument("")) : null);
+  }
   const language = signal("web");
-  const input = h("input", { type: "file", multiple: true, hidden: true, accept: ".json,.ndjson,.jsonl", "aria-label": "Files to import",
-    onchange: (event) => importFiles([...event.target.files]) });
-  const box = h("div", { class: "scroll" }, h("div", { class: "empty" },
+  const input = importInput();
+  return h("div", { class: "scroll" }, h("div", { class: "empty" },
     h("h2", {}, "This database is empty"),
     h("p", {}, "Fill it with sample data to look around, import documents, or connect an app. What the app writes appears here at once."),
     h("div", { class: "cards" },
@@ -67,7 +71,7 @@ export function emptyDatabase() {
         say(`Loaded the sample: ${documents.length} documents`);
       } }, icon("flame"), h("h2", {}, "Load a sample"), h("span", { class: "muted" }, "A small shop: products, customers and orders.")),
       h("button", { type: "button", class: "card", onclick: () => input.click() }, icon("upload"), h("h2", {}, "Import files"),
-        h("span", { class: "muted" }, "JSON trees or lines of JSON. Or drop them here.")),
+        h("span", { class: "muted" }, "JSON trees, lines of JSON, or CSV. Or drop them here.")),
       h("button", { type: "button", class: "card", onclick: () => newDocument("") }, icon("plus"), h("h2", {}, "Start a collection"),
         h("span", { class: "muted" }, "Create the first document by hand."))),
     input,
@@ -75,7 +79,5 @@ export function emptyDatabase() {
     tabList("Language", [["web", "JavaScript"], ["python", "Python"], ["swift", "Swift"], ["curl", "curl"]], language),
     codeBox(() => snippet(language()), "Copy the snippet"),
     h("p", { class: "small" }, "A Firebase export is imported with ", h("span", { class: "mono" }, "hearth import FOLDER"), ".")));
-  takeDrops(box, importFiles);
-  return box;
 }
 

@@ -4,10 +4,11 @@ import { effect, onEnd, signal, untracked } from "../core/signals.js";
 import { formatAddress, go, place } from "../core/address.js";
 import { command } from "../core/keys.js";
 import { call, send } from "../api/client.js";
+import { hasRole, isProduction, needs } from "../api/session.js";
 import { bytesText, numberText, timeText, visible } from "../api/values.js";
 import { say } from "../model/undo.js";
-import { button, confirmAction, copyText, errorBox } from "../parts/dialog.js";
-import { takeDrops } from "./transfer.js";
+import { button, confirmAction, copyText, errorBox, openMenu, showDialog } from "../parts/dialog.js";
+import { fileInput, takeDrops } from "./transfer.js";
 
 const previewBytesMax = 20_000_000;
 const textBytesMax = 200_000;
@@ -15,6 +16,7 @@ const textBytesMax = 200_000;
 export function filesScreen() {
   const buckets = signal(null);
   const listing = signal(null);
+  const kept = signal(new Map());
   const failure = signal(null);
   const encoded = encodeURIComponent;
   const bucket = () => place().path[0] ?? buckets()?.[0] ?? `${place().project}.appspot.com`;
@@ -25,6 +27,7 @@ export function filesScreen() {
     try {
       const found = await call("GET", "/storage/v1/b");
       buckets.set((found.items ?? []).map((each) => each.name));
+      kept.set(new Map((found.items ?? []).map((each) => [each.name, each])));
       const prefix = folder() === "" ? "" : `${folder()}/`;
       const page = await call("GET", `/storage/v1/b/${encoded(bucket())}/o?delimiter=/&maxResults=1000&prefix=${encoded(prefix)}`);
       listing.set({ folders: page.prefixes ?? [], files: (page.items ?? []).filter((each) => each.name !== prefix), prefix, isCut: Boolean(page.nextPageToken) });
@@ -45,8 +48,8 @@ export function filesScreen() {
     }
     load();
   }
-  const input = h("input", { type: "file", multiple: true, hidden: true, "aria-label": "Files to upload", onchange: (event) => upload([...event.target.files]) });
-  command({ label: "Upload files", keys: "N", group: "Files", run: () => input.click() });
+  const input = fileInput("Files to upload", upload);
+  command({ label: "Upload files", keys: "N", group: "Files", when: () => hasRole("editor"), run: () => input.click() });
 
   const addressOfFolder = (path) => formatAddress({ ...place(), screen: "files", path: [bucket(), ...path.split("/").filter(Boolean)], parameters: {} });
   const pick = (name) => go({ screen: "files", path: [bucket(), ...folder().split("/").filter(Boolean)], parameters: { file: name } }, { replace: true });
@@ -60,11 +63,12 @@ export function filesScreen() {
         folder().split("/").filter(Boolean).map((segment, index, all) => [h("span", { class: "muted" }, "/"),
           h("a", { class: "mono value clip", href: addressOfFolder(all.slice(0, index + 1).join("/")) }, visible(segment))])]),
       button("Refresh", load, { kind: "quiet" }),
-      h("button", { type: "button", class: "button primary", onclick: () => input.click(), title: "Upload (N)" }, icon("upload"), "Upload"), input),
+      iconButton("more", "Buckets", (event) => openMenu(event.currentTarget, bucketMenu()), { "aria-haspopup": "menu" }),
+      h("button", { type: "button", class: "button primary", onclick: () => input.click(), title: "Upload (N)", ...needs("editor") }, icon("upload"), "Upload"), input),
     () => failure() ? errorBox(failure(), load) : !listing() ? h("div", { class: "busy" })
       : listing().files.length + listing().folders.length === 0 ? h("div", { class: "empty" }, h("h2", {}, "No files here"),
         h("p", {}, "Drop files here, or choose them. Apps upload with the Firebase SDK or any client of Cloud Storage."),
-        button("Upload files", () => input.click(), { kind: "primary" }))
+        button("Upload files", () => input.click(), { kind: "primary", ...needs("editor") }))
         : h("div", { class: "split", style: { "grid-template-columns": chosen() && innerWidth > 680 ? "minmax(0, 1fr) minmax(320px, 440px)" : "minmax(0, 1fr)" } },
           h("section", { "aria-label": "Files and folders" }, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "List of files and folders" }, h("table", {},
             h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Name"), h("th", { scope: "col", class: "end" }, "Size"), h("th", { scope: "col" }, "Type"), h("th", { scope: "col" }, "Changed"))),
@@ -80,8 +84,43 @@ export function filesScreen() {
             const file = listing().files.find((each) => each.name === chosen());
             return file ? h("aside", { "aria-label": "File" }, details(file)) : null;
           }));
-  takeDrops(box, upload);
+  if (hasRole("editor")) takeDrops(box, upload);
   return box;
+
+  async function changeBucket(method, name, body, text) {
+    try {
+      await call(method, `/storage/v1/b${name ? `/${encoded(name)}` : `?project=${encoded(place.peek().project)}`}`, { body });
+      say(text);
+      return true;
+    } catch (error) { say(error.message, { isError: true }); return false; }
+  }
+
+  function bucketMenu() {
+    const name = bucket();
+    const hasVersions = Boolean(kept.peek().get(name)?.versioning?.enabled);
+    // The console of a production server changes files, not buckets.
+    const exists = !isProduction && kept.peek().has(name);
+    return [
+      isProduction ? null : { label: "New bucket…", icon: "plus", run: newBucket },
+      { label: "Copy the name", icon: "copy", run: () => copyText(`gs://${name}`, "Name copied") },
+      exists ? { label: "Keep old versions of files", isChosen: hasVersions, run: async () => {
+        if (await changeBucket("PATCH", name, { versioning: { enabled: !hasVersions } }, hasVersions ? "Old versions are no longer kept" : "Old versions are kept from now on")) load();
+      } } : null,
+      exists ? { label: "Delete the bucket…", icon: "trash", isDanger: true, run: async () => {
+        const isSure = await confirmAction({ title: "Delete this bucket?", action: "Delete the bucket",
+          body: h("p", {}, "This deletes the bucket ", h("strong", { class: "value" }, name), ", which must be empty.") });
+        if (isSure && await changeBucket("DELETE", name, undefined, "Deleted the bucket")) { go({ screen: "files", path: [] }); load(); }
+      } } : null,
+    ].filter(Boolean);
+  }
+
+  async function newBucket() {
+    const input_ = h("input", { class: "input mono", id: "new-bucket", autocomplete: "off", placeholder: "pictures" });
+    const name = await showDialog("New bucket", () => h("div", { class: "field" }, h("label", { for: "new-bucket" }, "Name"), input_,
+      h("p", { class: "small muted" }, "3 to 63 lower-case letters, digits, dashes, underscores and dots.")),
+    (close) => [button("Cancel", () => close()), button("Create", () => close(input_.value.trim()), { kind: "primary" })]);
+    if (name && await changeBucket("POST", "", { name }, "Created the bucket")) { await load(); go({ screen: "files", path: [name] }); }
+  }
 
   function details(file) {
     const path = `/storage/v1/b/${encoded(file.bucket)}/o/${encoded(file.name)}`;
@@ -102,7 +141,7 @@ export function filesScreen() {
               body: h("p", {}, "This deletes ", h("strong", { class: "value" }, visible(file.name)), ". It cannot be undone.") });
             if (!isSure) return;
             try { await send("DELETE", path); say("Deleted the file"); load(); } catch (error) { say(error.message, { isError: true }); }
-          }, { kind: "danger" }))));
+          }, { kind: "danger", ...needs("editor") }))));
   }
 
   /** A preview that cannot run anything: pictures, sound and film by their elements, and texts as text. */

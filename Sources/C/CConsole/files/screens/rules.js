@@ -1,6 +1,6 @@
 // The screen Rules: an editor with diagnostics and coverage, and a replay of real requests by the draft.
 import { h } from "../core/dom.js";
-import { effect, onEnd, signal } from "../core/signals.js";
+import { computed, effect, onEnd, signal } from "../core/signals.js";
 import { formatAddress, guard, place } from "../core/address.js";
 import { command } from "../core/keys.js";
 import { call, projectURL } from "../api/client.js";
@@ -8,6 +8,9 @@ import { numberText } from "../api/values.js";
 import { say } from "../model/undo.js";
 import { byteIndex, rulesEditor } from "../parts/rules-text.js";
 import { button, codeBox, confirmAction, errorBox, tabList } from "../parts/dialog.js";
+import { ruleTests } from "./rule-tests.js";
+import { ruleTrial } from "./rule-trial.js";
+import { saveRulesButton } from "./rules-file.js";
 import { verdict } from "./why.js";
 
 const starter = `rules_version = '2';
@@ -67,28 +70,30 @@ export function rulesScreen() {
     if (inForce.peek() === null) return;
     try {
       const found = await call("GET", `${base}:ruleCoverage`);
-      const lines = new Map();
-      const marks = [];
-      const visit = (node, isTop) => {
-        const { line, currentOffset, endOffset } = node.sourcePosition;
-        const values = (node.values ?? []).map((each) => ({ text: shortValue(each.value), count: each.count }));
-        const total = values.reduce((sum, each) => sum + each.count, 0);
-        if (isTop) {
-          const known = lines.get(line) ?? { total: 0, granted: 0 };
-          known.total += total;
-          known.granted += values.find((each) => each.text === "true")?.count ?? 0;
-          lines.set(line, known);
-          const isTrue = values.some((each) => each.text === "true");
-          const kind = total === 0 ? "none" : isTrue && values.length > 1 ? "both" : isTrue ? "true" : "false";
-          marks.push({ start: currentOffset, end: endOffset + 1, class: `cover-${kind}`, title: total === 0 ? "never evaluated"
-            : values.map((each) => `${each.text}: ${numberText(each.count)}`).join(", ") });
-        }
-        for (const child of node.children ?? []) visit(child, false);
-      };
-      for (const node of found.report) visit(node, true);
-      coverage.set(lines);
-      ranges.set(marks);
+      const counted = coverageOf(found.report);
+      coverage.set(counted.lines);
+      ranges.set(counted.marks);
     } catch { coverage.set(new Map()); }
+  }
+
+  /** What a report says of each line and of each condition. */
+  function coverageOf(report) {
+    const lines = new Map();
+    const marks = [];
+    for (const node of report) {
+      const { line, currentOffset, endOffset } = node.sourcePosition;
+      const values = (node.values ?? []).map((each) => ({ text: shortValue(each.value), count: each.count }));
+      const total = values.reduce((sum, each) => sum + each.count, 0);
+      const known = lines.get(line) ?? { total: 0, granted: 0 };
+      known.total += total;
+      known.granted += values.find((each) => each.text === "true")?.count ?? 0;
+      lines.set(line, known);
+      const isTrue = values.some((each) => each.text === "true");
+      const kind = total === 0 ? "none" : isTrue && values.length > 1 ? "both" : isTrue ? "true" : "false";
+      marks.push({ start: currentOffset, end: endOffset + 1, class: `cover-${kind}`, title: total === 0 ? "never evaluated"
+        : values.map((each) => `${each.text}: ${numberText(each.count)}`).join(", ") });
+    }
+    return { lines, marks };
   }
   const timer = setInterval(() => { if (!document.hidden && side.peek() === "coverage") cover(); }, 3000);
   onEnd(() => { clearInterval(timer); clearTimeout(checking); });
@@ -124,6 +129,16 @@ export function rulesScreen() {
     } catch (error) { say(error.message, { isError: true }); }
   }
 
+  const tests = ruleTests({ draft, goTo: (line) => editor?.goTo(line), isShown: () => side() === "test" && state() !== "loading",
+    isValid: () => !diagnostics().some((each) => each.severity === "error") });
+  /** The coverage of the tests, until the draft changes. */
+  const tested = computed(() => {
+    const found = tests.outcome();
+    return found?.coverage && found.rules === draft() ? coverageOf(found.coverage) : null;
+  });
+
+  const trial = ruleTrial({ draft });
+  command({ label: "Try one request", keys: "", group: "Rules", run: () => { side.set("try"); requestAnimationFrame(() => document.getElementById("try-path")?.focus()); } });
   command({ label: "Apply the rules", keys: "Ctrl S", group: "Rules", run: apply });
   command({ label: "Replay requests by these rules", keys: "Ctrl Enter", group: "Rules", run: replay });
   let problem = -1;
@@ -138,18 +153,20 @@ export function rulesScreen() {
     const toIndex = byteIndex(draft.peek());
     const wrong = diagnostics().map((each) => ({ start: toIndex(each.start), end: Math.max(toIndex(each.end), toIndex(each.start) + 1),
       class: `squiggle ${each.severity}`, title: each.message }));
-    if (side() !== "coverage" || isChanged()) return wrong;
+    // The coverage of the tests is that of the draft; the coverage of requests is that of the rules in force.
+    const painted = side() === "test" ? tested()?.marks ?? [] : side() === "coverage" && !isChanged() ? ranges() : [];
     const text = draft.peek();
-    const free = ranges().map((each) => ({ ...each, start: toIndex(each.start), end: closed(text, toIndex(each.start), toIndex(each.end)) }))
+    const free = painted.map((each) => ({ ...each, start: toIndex(each.start), end: closed(text, toIndex(each.start), toIndex(each.end)) }))
       .filter((each) => !wrong.some((other) => other.start < each.end && each.start < other.end));
     return [...wrong, ...free];
   };
   const lines = () => {
     const result = new Map();
-    if (!isChanged()) {
-      for (const [line, { total, granted }] of coverage()) {
+    const counted = side() === "test" ? tested()?.lines : isChanged() ? null : coverage();
+    if (counted) {
+      for (const [line, { total, granted }] of counted) {
         // Counting may have begun just now, so a zero is shown only if it was asked for.
-        if (total === 0 && side() !== "coverage") continue;
+        if (total === 0 && side() === "replay") continue;
         result.set(line, { hits: total === 0 ? "0" : `${granted}/${total}`, isMissed: total === 0,
           title: `evaluated ${numberText(total)} times, true ${numberText(granted)} times` });
       }
@@ -168,9 +185,10 @@ export function rulesScreen() {
       h("span", { class: "grow" }),
       () => isChanged() && state() !== "loading" ? h("span", { class: "tag warn" }, "draft") : null,
       button("Replay requests", replay, { title: "Replay (Ctrl Enter)" }),
+      saveRulesButton(() => draft.peek(), load),
       button("Apply", apply, { kind: "primary", title: "Apply (Ctrl S)" })),
     () => state() === "loading" ? h("div", { class: "busy" }) : state() === "failed" ? errorBox(failure, load) : h("div", {
-      class: "split", style: { "grid-template-columns": innerWidth > 1020 ? "minmax(0, 1fr) 380px" : "" } },
+      class: "split", style: { "grid-template-columns": innerWidth > 1020 ? "minmax(0, 1fr) 420px" : "" } },
     h("section", { "aria-label": "Editor" },
       editor = rulesEditor({ text: draft.peek(), marks, lines, onInput: (value) => {
         draft.set(value);
@@ -183,8 +201,8 @@ export function rulesScreen() {
       h("span", { class: "grow value" }, each.message, each.suggestion ? h("span", { class: "muted" }, ` ${each.suggestion}`) : null),
       h("span", { class: "muted small" }, `line ${each.line}`))))),
     h("aside", { "aria-label": "What the rules do" },
-      h("div", { class: "head" }, tabList("Side", [["replay", "Replay"], ["coverage", "Coverage"], ["test", "Test"]], side)),
-      h("div", { class: "scroll pad stack" }, () => ({ replay: replaySide, coverage: coverageSide, test: testSide })[side()]()))));
+      h("div", { class: "head" }, tabList("Side", [["try", "Try"], ["test", "Tests"], ["replay", "Replay"], ["coverage", "Coverage"]], side)),
+      h("div", { class: "scroll pad stack" }, () => ({ try: trial.view, replay: replaySide, coverage: coverageSide, test: tests.view })[side()]()))));
 
   function replaySide() {
     const found = replayed();
@@ -214,14 +232,6 @@ export function rulesScreen() {
       never.length > 0 ? h("h3", {}, "Never evaluated") : null,
       h("ul", {}, never.map(([line]) => h("li", {}, h("button", { type: "button", class: "item mono", style: { border: 0, background: "none" },
         onclick: () => editor.goTo(line) }, h("span", { class: "muted" }, line), h("span", { class: "clip" }, (draft.peek().split("\n")[line - 1] ?? "").trim())))))];
-  }
-
-  function testSide() {
-    return [h("h2", {}, "Test these rules"),
-      h("p", { class: "muted" }, "“View as” in the bar above lets you read and write as a user with any claims; each decision appears in Why. "
-        + "On the command line:"),
-      codeBox("hearth rules explain --rules firestore.rules \\\n  --server " + location.origin + " \\\n  --as ann get users/ann", "Copy the command"),
-      codeBox("hearth rules test rules.tests.json --mutate", "Copy the command")];
   }
 }
 

@@ -4,6 +4,7 @@ import { effect, signal, untracked } from "../core/signals.js";
 import { go, place } from "../core/address.js";
 import { command } from "../core/keys.js";
 import { call, projectURL, viewer } from "../api/client.js";
+import { hasRole, isProduction, needs, roleReason } from "../api/session.js";
 import { agoText, numberText, timeText, visible } from "../api/values.js";
 import { say } from "../model/undo.js";
 import { button, confirmAction, copyText, errorBox, showDialog } from "../parts/dialog.js";
@@ -28,6 +29,8 @@ export function usersScreen() {
       pageToken = page.nextPageToken ?? "";
       users.set([...(isMore ? users.peek() : []), ...(page.users ?? [])]);
       failure.set(null);
+      // A production server mails the codes, and shows them to nobody.
+      if (isProduction) return;
       const [mails, phones] = await Promise.all([call("GET", `${emulator}/oobCodes`), call("GET", `${emulator}/verificationCodes`)]);
       codes.set([...(mails.oobCodes ?? []), ...(phones.verificationCodes ?? [])].reverse());
     } catch (error) { failure.set(error); }
@@ -63,7 +66,7 @@ export function usersScreen() {
     }, { kind: "primary" })]);
     if (made) { await load(); choose(made); say("Created the user"); }
   }
-  command({ label: "New user", keys: "N", group: "Users", run: create });
+  command({ label: "New user", keys: "N", group: "Users", when: () => hasRole("editor"), run: create });
   command({ label: "Filter users", keys: "/", group: "Users", run: () => document.querySelector(".user-filter")?.focus() });
 
   const matches = (user) => [user.localId, user.email, user.displayName, user.phoneNumber].some((text) =>
@@ -75,10 +78,10 @@ export function usersScreen() {
       h("input", { class: "input user-filter", type: "search", placeholder: "Filter by email, name or id", "aria-label": "Filter users",
         style: { "max-width": "280px" }, oninput: (event) => filter.set(event.target.value) }),
       h("span", { class: "grow" }), button("Refresh", () => load(), { kind: "quiet" }),
-      h("button", { type: "button", class: "button primary", onclick: create, title: "New user (N)" }, icon("plus"), "User")),
+      h("button", { type: "button", class: "button primary", onclick: create, title: "New user (N)", ...needs("editor") }, icon("plus"), "User")),
     () => failure() ? errorBox(failure(), load) : !users() ? h("div", { class: "busy" })
       : users().length === 0 ? h("div", { class: "empty" }, h("h2", {}, "No users yet"),
-        h("p", {}, "Accounts appear here when an app signs somebody up, or when you create one."), button("New user", create, { kind: "primary" }))
+        h("p", {}, "Accounts appear here when an app signs somebody up, or when you create one."), button("New user", create, { kind: "primary", ...needs("editor") }))
         : h("div", { class: "split", style: { "grid-template-columns": chosen() && innerWidth > 680 ? "minmax(0, 1fr) 400px" : "minmax(0, 1fr)" } },
           h("section", { "aria-label": "Accounts" }, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "List of accounts" }, h("table", {},
             h("thead", {}, h("tr", {}, ["Email or phone", "Name", "Providers", "Last sign-in", "User id"].map((text) => h("th", { scope: "col" }, text)))),
@@ -100,6 +103,15 @@ export function usersScreen() {
             const user = users().find((each) => each.localId === chosen());
             return user ? h("aside", { "aria-label": "Account" }, account(user)) : null;
           }));
+
+  /** A token of a user, or `null` after a message. */
+  async function tokenOf(user) {
+    const claims = JSON.parse(user.customAttributes ?? "{}");
+    try { return await call("POST", "/hearth/v1/tokens", { body: { uid: user.localId, claims } }); } catch (error) {
+      say(error.message, { isError: true });
+      return null;
+    }
+  }
 
   function account(user) {
     const claims = signal(user.customAttributes ?? "{}");
@@ -123,29 +135,30 @@ export function usersScreen() {
         h("dt", {}, "last sign-in"), h("dd", {}, user.lastLoginAt ? timeText(new Date(Number(user.lastLoginAt)).toISOString()) : "never")),
       h("div", { class: "row wrap" },
         button("View data as this user", async () => {
-          const made = await call("POST", "/hearth/v1/tokens", { body: { uid: user.localId, claims: JSON.parse(user.customAttributes ?? "{}") } });
+          const made = await tokenOf(user);
+          if (!made) return;
           viewer.set({ uid: user.localId, claims: JSON.parse(user.customAttributes ?? "{}"), token: made.idToken });
           go({ screen: "data", path: [] });
-        }),
+        }, needs("editor")),
         button("Copy an ID token", async () => {
-          const made = await call("POST", "/hearth/v1/tokens", { body: { uid: user.localId, claims: JSON.parse(user.customAttributes ?? "{}") } });
-          copyText(made.idToken, "Token copied; it is valid for an hour");
-        })),
+          const made = await tokenOf(user);
+          if (made) copyText(made.idToken, "Token copied; it is valid for an hour");
+        }, needs("editor"))),
       h("div", { class: "field" }, h("label", { for: "claims" }, "Claims, as JSON"),
-        h("textarea", { class: "area mono", id: "claims", rows: 4, spellcheck: "false", value: user.customAttributes ?? "{}",
+        h("textarea", { class: "area mono", id: "claims", rows: 4, spellcheck: "false", value: user.customAttributes ?? "{}", readonly: !hasRole("editor"), title: roleReason("editor") || null,
           oninput: (event) => claims.set(event.target.value) }),
         h("p", { class: "problem", role: "alert" }, () => problem()),
-        h("div", {}, button("Save the claims", () => { if (!problem.peek()) change(user.localId, { customAttributes: claims.peek() }, "Saved the claims"); }))),
+        h("div", {}, button("Save the claims", () => { if (!problem.peek()) change(user.localId, { customAttributes: claims.peek() }, "Saved the claims"); }, needs("editor")))),
       h("div", { class: "row wrap" },
         button(user.emailVerified ? "Mark email as not verified" : "Mark email as verified", () => change(user.localId, { emailVerified: !user.emailVerified }, "Changed the user"),
-          { disabled: !user.email }),
-        button(user.disabled ? "Enable" : "Disable", () => change(user.localId, { disableUser: !user.disabled }, user.disabled ? "Enabled the user" : "Disabled the user")),
+          { disabled: !user.email, ...needs("editor") }),
+        button(user.disabled ? "Enable" : "Disable", () => change(user.localId, { disableUser: !user.disabled }, user.disabled ? "Enabled the user" : "Disabled the user"), needs("editor")),
         button("Set a password…", async () => {
           const input = h("input", { class: "input", id: "new-password", autocomplete: "new-password" });
           const text = await showDialog("Set a password", () => h("div", { class: "field" }, h("label", { for: "new-password" }, "Password, 6 characters or more"), input),
             (close) => [button("Cancel", () => close()), button("Set the password", () => close(input.value), { kind: "primary" })]);
           if (text) change(user.localId, { password: text }, "Set the password");
-        }),
+        }, needs("editor")),
         button("Delete…", async () => {
           const isSure = await confirmAction({ title: "Delete this user?", action: "Delete the user",
             body: h("p", {}, "This deletes the account ", h("strong", { class: "value" }, visible(user.email ?? user.localId)), ", not its documents. It cannot be undone.") });
@@ -156,6 +169,6 @@ export function usersScreen() {
             say("Deleted the user");
             load();
           } catch (error) { say(error.message, { isError: true }); }
-        }, { kind: "danger" }))));
+        }, { kind: "danger", ...needs("editor") }))));
   }
 }

@@ -4,6 +4,7 @@ import { computed, effect, onEnd, signal, untracked } from "../core/signals.js";
 import { addressOf, go, place } from "../core/address.js";
 import { command } from "../core/keys.js";
 import { call } from "../api/client.js";
+import { isProduction, needs } from "../api/session.js";
 import { numberText, timeText, visible } from "../api/values.js";
 import { say } from "../model/undo.js";
 import { virtualList } from "../parts/virtual-list.js";
@@ -12,11 +13,19 @@ import { button, codeBox, errorBox, tabList } from "../parts/dialog.js";
 
 const kept = 1000;
 const requestHeight = 30;
+/** How often the log is read, in milliseconds, and how often while nothing is recorded. */
+const readPeriod = 1500;
+const readPeriodIdle = 15_000;
 
-/** Follows the log of requests while the tab is visible. Returns a signal of the requests, newest first. */
+/**
+ * Follows the log of requests while the tab is visible. Returns a signal of the requests, newest first. An emulator always records them; a
+ * production server while `recording` says so.
+ */
 function followRequests(isPaused) {
   const requests = signal([]);
   const isLoaded = signal(false);
+  const recording = signal(null);
+  const isIdle = () => isProduction && !recording.peek()?.isOn;
   let last = 0;
   let timer = 0;
   let isEnded = false;
@@ -28,14 +37,23 @@ function followRequests(isPaused) {
         if (page.last < last) requests.set([]);
         last = page.last;
         if (page.requests.length > 0) requests.update((known) => [...page.requests.reverse(), ...known].slice(0, kept));
+        if (isProduction) recording.set(await call("GET", "/hearth/v1/recording"));
         isLoaded.set(true);
       } catch { /* The banner of the frame says that the server is gone. */ }
     }
-    if (!isEnded) timer = setTimeout(read, 1500);
+    if (!isEnded) timer = setTimeout(read, isIdle() ? readPeriodIdle : readPeriod);
   };
   read();
   onEnd(() => { isEnded = true; clearTimeout(timer); });
-  return { requests, isLoaded, clear: async () => { await call("DELETE", "/hearth/v1/requests"); requests.set([]); } };
+  const clear = async () => { await call("DELETE", "/hearth/v1/requests"); requests.set([]); };
+  async function record(isOn) {
+    try {
+      recording.set(await call(isOn ? "POST" : "DELETE", "/hearth/v1/recording", isOn ? { body: {} } : {}));
+      if (isOn) requests.set([]);
+      read();
+    } catch (error) { say(error.message, { isError: true }); }
+  }
+  return { requests, isLoaded, recording, record, clear };
 }
 
 const targetText = (request) => request.targets.length === 0 ? "a request that cannot be shown"
@@ -51,7 +69,7 @@ export function whyScreen() {
   const isPaused = signal(false);
   const which = signal("all");
   const filter = signal("");
-  const { requests, isLoaded, clear } = followRequests(isPaused);
+  const { requests, isLoaded, recording, record, clear } = followRequests(isPaused);
   const chosen = computed(() => Number(place().path[0] ?? 0));
   const shown = computed(() => {
     const words = filter().toLowerCase().split(/\s+/).filter(Boolean);
@@ -115,14 +133,34 @@ export function whyScreen() {
       h("input", { class: "input why-filter", type: "search", placeholder: "Filter by path, method or user", "aria-label": "Filter requests",
         style: { "max-width": "280px" }, oninput: (event) => filter.set(event.target.value) }),
       h("span", { class: "grow" }),
-      h("span", { class: "muted small hide-small", role: "status" }, () => `${numberText(count())} of the last ${numberText(kept)}`),
+      h("span", { class: "muted small hide-small", role: "status", style: { "white-space": "nowrap" } }, () => `${numberText(count())} of the last ${numberText(kept)}`),
+      () => recordingState(recording(), record),
       button(() => isPaused() ? "Resume" : "Pause", () => isPaused.update((value) => !value), { kind: "quiet" }),
-      button("Clear", () => clear().catch((error) => say(error.message, { isError: true })), { kind: "quiet" })),
-    () => isLoaded() && requests().length === 0 ? noRequests() : h("div", { class: "split" },
+      button("Clear", () => clear().catch((error) => say(error.message, { isError: true })), { kind: "quiet", ...needs("owner") })),
+    () => isLoaded() && requests().length === 0 ? (isProduction ? noRecording(recording(), record) : noRequests()) : h("div", { class: "split" },
       h("section", { "aria-label": "Requests" }, list),
       h("section", { "aria-label": "The decision" }, () => !chosen() ? h("div", { class: "empty" }, h("h2", {}, "Choose a request"),
         h("p", {}, "You see the rule that decided, and the value of every expression, of allowed requests too."))
         : !detail() ? h("div", { class: "busy" }) : detail().error ? errorBox(detail().error) : decision(detail()))));
+}
+
+const minutesText = (seconds) => seconds >= 120 ? `${Math.ceil(seconds / 60)} minutes` : `${numberText(seconds)} ${seconds === 1 ? "second" : "seconds"}`;
+
+/** Whether requests are recorded, and the button that changes it. Nothing in an emulator. */
+function recordingState(found, record) {
+  if (!found) return null;
+  return found.isOn ? [h("span", { class: "tag warn", role: "status" }, `Recording: ${minutesText(found.secondsLeft)} or ${numberText(found.requestsLeft)} requests left`),
+    button("Stop recording", () => record(false), needs("owner"))]
+    : button("Record requests", () => record(true), needs("owner"));
+}
+
+function noRecording(found, record) {
+  return h("div", { class: "scroll" }, h("div", { class: "empty" },
+    found?.isOn ? [h("h2", {}, "Waiting for requests"), h("p", {}, "The next request about which security rules decide appears here.")]
+      : [h("h2", {}, "Requests are not recorded"),
+        h("p", {}, "Record them to see why rules allow or deny a request, with the value of every expression. A recording contains the documents that the rules read, "
+          + "in the memory of the server. It ends after 10 minutes or 1,000 requests, and the log of the server says who began it."),
+        button("Record requests", () => record(true), { kind: "primary", ...needs("owner") })]));
 }
 
 function noRequests() {
@@ -136,8 +174,7 @@ function noRequests() {
 
 /** Shows the decision about a request: the lines of the rules with the results, and the trees of values. */
 function decision(detail) {
-  const { request, rules, parts } = detail;
-  const toIndex = byteIndex(rules);
+  const { request, parts } = detail;
   return h("div", { class: "scroll" },
     h("div", { class: "pad stack" },
       h("div", { class: "row wrap" }, verdict(request.allowed), h("strong", {}, methodText(request)),
@@ -149,7 +186,13 @@ function decision(detail) {
         h("dt", {}, "time"), h("dd", {}, timeText(request.time)),
         detail.lookups.length > 0 ? [h("dt", {}, "looked up"), h("dd", { class: "mono value" }, detail.lookups.map(visible).join(", "))] : null)),
     parts.length === 0 ? h("p", { class: "pad muted" }, "This request cannot be evaluated again.") : null,
-    parts.map((part) => partView(part, rules, toIndex, parts.length > 1)));
+    verdictParts(detail));
+}
+
+/** The parts of an explained request: the lines of the rules with the results, and the trees of values. */
+export function verdictParts({ rules, parts }) {
+  const toIndex = byteIndex(rules);
+  return parts.map((part) => partView(part, rules, toIndex, parts.length > 1));
 }
 
 function partView(part, rules, toIndex, isOne) {
