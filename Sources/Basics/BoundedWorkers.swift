@@ -160,22 +160,45 @@ private final class Threads: Sendable {
 }
 
 /// Jobs that run one after the other, in the order in which they were added, on the threads of a pool that other lanes
-/// share. It never refuses a job: its owner bounds their number.
+/// share. The lanes take turns after each job, so a lane with many jobs delays others by one job.
 package final class WorkerLane: Sendable {
   private struct State {
-    var waiting: [BoundedWorkers.Job] = []
+    var waiting = JobQueue<BoundedWorkers.Job>()
+    /// The jobs that wait or run.
+    var unfinished = 0
+    /// Whether a thread of the pool runs a job, or will.
     var isRunning = false
   }
 
   private let workers: BoundedWorkers
+  private let unfinishedMax: Int
   private let state = Mutex(State())
 
-  /// Creates a lane without jobs. It uses a thread only while it has jobs.
-  package init(on workers: BoundedWorkers) { self.workers = workers }
+  /// Creates a lane without jobs. It uses a thread only while it has jobs. `unfinishedMax` is the number of jobs, running
+  /// or waiting, at which ``run(_:)`` refuses another.
+  package init(on workers: BoundedWorkers, unfinishedMax: Int = .max) {
+    self.workers = workers
+    self.unfinishedMax = unfinishedMax
+  }
 
-  /// Runs `job` after all that were added before it.
-  package func run(_ job: @escaping BoundedWorkers.Job) {
+  /// Runs `job` after all that were added before it. Returns `false`, and never runs it, if too many are unfinished.
+  package func run(_ job: @escaping BoundedWorkers.Job) -> Bool {
+    enum Outcome { case refused, waits, starts }
+    let outcome: Outcome = state.withLock { state in
+      guard state.unfinished < unfinishedMax else { return .refused }
+      state.unfinished += 1
+      state.waiting.append(job)
+      defer { state.isRunning = true }
+      return state.isRunning ? .waits : .starts
+    }
+    if outcome == .starts { workers.runAlways { self.runNext() } }
+    return outcome != .refused
+  }
+
+  /// Runs `job` after all that were added before it. It never refuses a job: its owner bounds their number.
+  package func runAlways(_ job: @escaping BoundedWorkers.Job) {
     let starts = state.withLock { state in
+      state.unfinished += 1
       state.waiting.append(job)
       defer { state.isRunning = true }
       return !state.isRunning
@@ -185,9 +208,10 @@ package final class WorkerLane: Sendable {
 
   /// Runs one job. The next one waits for its turn among the jobs of the pool, so no lane keeps a thread from others.
   private func runNext() {
-    let job = state.withLock { $0.waiting.isEmpty ? nil : $0.waiting.removeFirst() }
+    let job = state.withLock { $0.waiting.popFirst() }
     job?()
     let hasMore = state.withLock { state in
+      state.unfinished -= 1
       state.isRunning = !state.waiting.isEmpty
       return state.isRunning
     }

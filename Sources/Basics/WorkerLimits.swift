@@ -3,12 +3,20 @@ import Glibc
 /// The sizes of the pools of threads (``BoundedWorkers``), and the unfinished jobs, running or waiting, at which a pool
 /// refuses more.
 package enum WorkerLimits {
-  /// Unfinished requests that hash a password. Another one gets TOO_MANY_ATTEMPTS_TRY_LATER.
+  /// Unfinished requests of a project that hash a password. Another one gets TOO_MANY_ATTEMPTS_TRY_LATER.
   package static let passwordsUnfinishedMax = 128
-  /// Unfinished requests about one account that hash no password. Another one gets TOO_MANY_ATTEMPTS_TRY_LATER.
+  /// The threads that hash passwords, for all projects together. Each hash takes 19 MiB of memory. A project uses one at
+  /// a time, and the projects take turns.
+  package static let passwordsThreadsMax = 2
+  /// Unfinished requests of a project about one account that hash no password. Another one gets
+  /// TOO_MANY_ATTEMPTS_TRY_LATER.
   package static let accountsUnfinishedMax = 1024
-  /// Unfinished requests about many accounts at once. Another one gets TOO_MANY_ATTEMPTS_TRY_LATER.
+  /// The threads for requests about one account, for all projects together. A project uses one at a time.
+  package static let accountsThreadsMax = 8
+  /// Unfinished requests of a project about many accounts at once. Another one gets TOO_MANY_ATTEMPTS_TRY_LATER.
   package static let accountBatchesUnfinishedMax = 16
+  /// The threads for requests about many accounts at once, for all projects together. A project uses one at a time.
+  package static let accountBatchesThreadsMax = 4
   /// Unfinished commits whose rules take longer than a few milliseconds, of at most 512 KiB each. Another one is
   /// evaluated by the event loop of its client, which holds that client back.
   package static let plannersUnfinishedMax = 128

@@ -337,6 +337,25 @@ import WireFormat
     #expect(throttle.allows(.accountFromPlace, "ann 1.2.3.4"))
   }
 
+  @Test func projectsShareTheLimitOfAPlace() {
+    let clock = SteppedMicroseconds()
+    let places = PlaceThrottles(now: { clock.now })
+    let projects = (0..<2).map { _ in SignInThrottle(now: { clock.now }, places: places.users) }
+    for guess in 0..<SignInThrottle.guessesOfPlaceMax {
+      #expect(projects[guess % 2].take(.place, "192.0.2.1"))
+    }
+    for project in projects { #expect(!project.allows(.place, "192.0.2.1") && project.allows(.place, "192.0.2.2")) }
+    #expect(places.operators.allows(.place, "192.0.2.1"))
+    // The limits of accounts are those of each project.
+    for _ in 0..<SignInThrottle.guessesFromPlaceMax { projects[0].count(.accountFromPlace, "ann") }
+    #expect(!projects[0].allows(.accountFromPlace, "ann") && projects[1].allows(.accountFromPlace, "ann"))
+    projects[1].giveBack(.place, "192.0.2.1")
+    #expect(projects[0].allows(.place, "192.0.2.1"))
+    clock.advance(seconds: Int64(SignInThrottle.guessesRestoreSeconds))
+    projects[0].reset(.place, "192.0.2.1")
+    #expect(projects[1].allows(.place, "192.0.2.1"))
+  }
+
   @Test func manySubjectsDoNotEvictTheHeaviest() {
     let clock = SteppedMicroseconds()
     let throttle = SignInThrottle(now: { clock.now })

@@ -112,7 +112,7 @@ import TestSupport
     #expect(
       try printed("") == [
         "host": ["127.0.0.1"], "port": ["8080"], "data": ["./hearth-data"], "map-size": [String(64 << 30)],
-        "mail-from": ["noreply@localhost"], "stop-grace": ["10"], "history": ["3600s"],
+        "mail-from": ["noreply@localhost"], "stop-grace": ["10"], "history": ["3600s"], "commit-log": ["on"],
       ])
     _ = try directory.write("hearth.json", #"{"port": 1, "emulator": true, "data": "d", "rules": ["x"]}"#)
     _ = try directory.write("firebase.json", #"{"firestore": {"rules": "f.rules", "indexes": "i.json"}}"#)

@@ -66,6 +66,49 @@ import TestSupport
         && missing.lines.contains("problem project: no project is set, so the server does not start"))
   }
 
+  @Test func checksWebAppsAndBackups() throws {
+    let data = directory.file("data")
+    let tree = try directory.write("tree.json", #"{"$collections": ["notes"], "notes": {"a": {"n": 1}}}"#)
+    #expect(try HearthBinary.run(["import", tree, "--data", data, "--project", "shop"]).exit == .code(0))
+    let base = ["--data", data, "--project", "shop"]
+    try FileManager.default.createDirectory(atPath: directory.file("dist"), withIntermediateDirectories: true)
+    let empty = try findings(base + ["--hosting", directory.file("dist")])
+    #expect(empty.lines.contains { $0.hasPrefix("warning hosting: ") && $0.contains("has no index.html") })
+    try directory.write("dist/index.html", "app")
+    let good = try findings(base + ["--hosting", directory.file("dist")])
+    #expect(good.lines.contains("ok hosting: \(directory.file("dist"))"), "\(good.output)")
+    let file = try directory.write(
+      "firebase.json", #"{"hosting": {"public": "dist", "redirects": [{"regex": "(", "destination": "/"}]}}"#)
+    #expect(
+      try findings(base + ["--hosting", file]).lines.contains {
+        $0.hasPrefix("warning hosting: \(file): hosting.redirects[0].regex: ")
+      }
+    )
+    try directory.write("firebase.json", #"{"hosting": "#)
+    let broken = try findings(base + ["--hosting", file])
+    #expect(broken.exit == .code(1) && broken.lines.contains { $0.hasPrefix("problem hosting: \(file)") })
+    let missing = try findings(base + ["--hosting", directory.file("none")])
+    #expect(
+      missing.exit == .code(1) && missing.lines.contains { $0.hasPrefix("problem hosting: ") }, "\(missing.output)")
+
+    let place = directory.file("places")
+    let none = try findings(base + ["--backup-to", place])
+    #expect(none.lines.contains("warning backup: \(place) has no backup yet"), "\(none.output)")
+    #expect(try HearthBinary.run(["backups", "create", place, "--data", data]).exit == .code(0))
+    let made = try findings(base + ["--backup-to", place])
+    #expect(made.lines.contains { $0.hasPrefix("ok backup: the last backup in \(place) is ") }, "\(made.output)")
+    // The names of backups contain their times.
+    let name = try #require(FileManager.default.contentsOfDirectory(atPath: place).first)
+    let origin = try #require(name.split(separator: "-").last)
+    try FileManager.default.moveItem(atPath: "\(place)/\(name)", toPath: "\(place)/2026-01-02T030405Z-\(origin)")
+    let old = try findings(base + ["--backup-to", place])
+    #expect(old.lines.contains { $0.hasPrefix("warning backup: the last backup in") && $0.hasSuffix("days old") })
+    let occupied = try findings(base + ["--backup-to", tree])
+    #expect(occupied.exit == .code(1) && occupied.lines.contains("problem backup: \(tree) is not a directory"))
+    let nowhere = try findings(base + ["--backup-to", directory.file("no/such/place")])
+    #expect(nowhere.exit == .code(1), "\(nowhere.output)")
+  }
+
   @Test func checksTheFurtherPortsOfAnEmulator() throws {
     let server = try HearthProcess(arguments: ["--emulator", "--in-memory"])
     defer { server.process.stop() }

@@ -155,6 +155,44 @@ import TestSupport
     #expect(started.exit != .code(0) && started.output.contains("cannot read the directory of projects"))
   }
 
+  @Test func quotasAreShownAndReloaded() throws {
+    try write("red", "firestore.rules", Self.rules("true"))
+    try write("red", "hearth.json", #"{"quota-documents": 1000, "quota-accounts": 5}"#)
+    try write("blue", "firestore.rules", Self.rules("true"))
+    let server = try serve("--quota-documents", "100K")
+    func set(_ project: String, _ id: String, _ size: Int) throws -> Int {
+      let client = TestHTTPClient(port: server.port)
+      defer { client.close() }
+      let text = String(repeating: "x", count: size)
+      return try client.send(
+        "PATCH", "/v1/projects/\(project)/databases/(default)/documents/notes/\(id)",
+        headers: [("Content-Type", "application/json")],
+        body: Array(#"{"fields": {"a": {"stringValue": "\#(text)"}}}"#.utf8)
+      ).status
+    }
+    #expect(try set("red", "a", 900) == 200)
+    #expect(try set("red", "b", 900) == 429)
+    #expect(try set("blue", "a", 60_000) == 200)
+    #expect(try set("blue", "b", 60_000) == 429)
+    let places = ["--projects", directory.file("projects"), "--data", directory.file("data")]
+    let list = try HearthBinary.run(["projects", "list"] + places)
+    #expect(list.output.contains("documents 95 % of 1000 B, accounts 0 % of 5"), "\(list.output)")
+    let doctor = try HearthBinary.run(["doctor", "--port", "0"] + places)
+    #expect(doctor.output.contains("red: documents 95 % of 1000 B"), "\(doctor.output)")
+    #expect(doctor.output.contains("raise quota-documents"), "\(doctor.output)")
+    let stats = try HearthBinary.run(["stats", "--data", directory.file("data"), "--json"])
+    #expect(stats.output.contains("documentBytes"), "\(stats.output)")
+    // A larger quota is in force after a reload. A mistake leaves the quotas.
+    try write("red", "hearth.json", #"{"quota-documents": "many"}"#)
+    server.process.send(signal: SIGHUP)
+    _ = try server.process.waitForLine("a refusal", timeoutSeconds: 30) { $0.contains("'many'") }
+    #expect(try set("red", "b", 900) == 429)
+    try write("red", "hearth.json", #"{"quota-documents": "1M"}"#)
+    server.process.send(signal: SIGHUP)
+    #expect(OtherProcess.eventually { (try? set("red", "b", 900)) == 200 })
+    server.process.stop()
+  }
+
   @Test func hostNameOfTwoProjectsIsReported() throws {
     try write("a", "hearth.json", #"{"hosts": ["x.example.com"], "api-keys": ["k"]}"#)
     try write("b", "hearth.json", #"{"hosts": ["X.example.com"], "api-keys": ["k"]}"#)

@@ -17,7 +17,11 @@ import TestSupport
   }
 
   private static func report(_ change: (inout HearthConfiguration) -> Void = { _ in }) -> StartReport {
-    StartReport(configuration(change), url: "http://127.0.0.1:8080", now: 1_790_000_000_000_000)
+    let configuration = configuration(change)
+    let hasConsole = configuration.mode == .emulator && configuration.hasConsole
+    return StartReport(
+      configuration, url: "http://127.0.0.1:8080",
+      consoleURL: hasConsole ? "http://127.0.0.1:8080/_/console/#/?key=5f" : nil, now: 1_790_000_000_000_000)
   }
 
   @Test func fourLinesSayWhatTheServerIs() {
@@ -32,7 +36,7 @@ import TestSupport
     #expect(lines[3].text == "http://127.0.0.1:8080 (TLS), public https://db.example.com")
     let emulator = Self.report { $0.mode = .emulator }.lines
     #expect(emulator.map(\.isNotable) == [false, true, true, false, false])
-    #expect(emulator[4].title == "console" && emulator[4].text == "http://127.0.0.1:8080/_/console/")
+    #expect(emulator[4].title == "console" && emulator[4].text == "http://127.0.0.1:8080/_/console/#/?key=5f")
     #expect(Self.report { ($0.mode, $0.hasConsole) = (.emulator, false) }.lines.count == 4)
     #expect(emulator[0].text.hasPrefix("emulator, for development and tests"))
     #expect(emulator[2].text == "none: every client may read and write all documents; files: none: only administrators")
@@ -60,6 +64,21 @@ import TestSupport
     #expect(Self.report { $0.mode = .emulator }.warnings.isEmpty)
     #expect(Self.report { ($0.mode, $0.rules) = (.emulator, [.init(open)]) }.warnings.isEmpty)
     #expect(Self.report { ($0.mode, $0.rules) = (.emulator, [.init(expired)]) }.warnings.count == 1)
+  }
+
+  @Test(.needs(.hearth), arguments: [8, 12, 30]) func tooFewFilesAreAnError(count: Int) throws {
+    let hearth = try #require(HearthBinary.path)
+    let directory = try TemporaryDirectory()
+    let data = directory.file("data")
+    let tree = try directory.write("tree.json", #"{"$collections": ["notes"], "notes": {"a": {"n": 1}}}"#)
+    #expect(try HearthBinary.run(["import", tree, "--data", data, "--project", "demo"]).exit == .code(0))
+    for words in ["serve --emulator --in-memory --port 0", "get notes --data \(data) --project demo"] {
+      let process = try ServerProcess(
+        executable: "/bin/sh", arguments: ["-c", "ulimit -n \(count); exec \(hearth) \(words)"])
+      let exit = process.waitForExit(timeoutSeconds: 30)
+      if exit == nil { process.stop() }
+      #expect(exit == .code(1) && process.output.contains("needs at least 64"), "\(words): \(process.output)")
+    }
   }
 
   @Test(.needs(.hearth)) func productionNeedsAProject() throws {

@@ -63,6 +63,6 @@ import TestSupport
     for words in [["get", Self.document, "--json"], ["get", Self.collection, "--json"]] {
       #expect(try object(run(words[0], words[1], words[2]))["name"] as? String == name)
     }
-    #expect(try run("get", "--json") == "\(Self.collection)\n")
+    #expect(try object(run("get", "--json"))["collectionIds"] as? [String] == [Self.collection])
   }
 }

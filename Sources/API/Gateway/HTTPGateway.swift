@@ -1,4 +1,5 @@
 package import Accounts
+import Basics
 package import Callers
 package import ConsoleAPI
 package import DatabaseService
@@ -25,6 +26,8 @@ package struct HTTPGateway: Sendable {
   /// The parts of the project that metrics report.
   package let metrics: MetricsSource
   private let verifier: any TokenVerifier
+  /// Serves the operators of a production server at the address of the console, or `nil` without one.
+  package let console: RequestDispatcher?
 
   /// Creates a gateway for a service, its accounts and, if given, its files.
   ///
@@ -35,16 +38,20 @@ package struct HTTPGateway: Sendable {
   ///   - sites: the web apps, or `nil` for a server without any.
   ///   - sdk: a site with the files of the web SDK, or `nil`.
   ///   - decisionLog: the log of requests that the console shows, or `nil` for a server without a console.
+  ///   - rulesFile: the files of rules that the console of an emulator may write, or `nil` for none.
+  ///   - console: the facts for the console of a production server, or `nil` for a server without one.
   ///   - project: the project as a label of metrics, or `nil` if the server has only one.
   package init(
     _ service: FirestoreService, accounts: AccountStore, identity: AccountsService, files: StorageService? = nil,
     usesTLS: Bool = false, hostName: String? = nil, addresses: ServerAddresses = ServerAddresses(publicURL: nil),
     sites: HostedSites? = nil, sdk: HostedSites? = nil, decisionLog: DecisionLog? = nil,
-    operations: OperationsService, project: String? = nil
+    rulesFile: RulesFileAccess? = nil, console: ConsoleFacts? = nil, operations: OperationsService,
+    project: String? = nil
   ) {
     verifier = accounts.mode.acceptsUnsignedTokens ? EmulatorTokens(accounts) : AccountTokens(accounts)
     let authenticator = Authenticator(
-      verifier: verifier, mode: service.mode, hostName: hostName, limiter: service.limiter)
+      verifier: verifier, mode: service.mode, hostName: hostName, limiter: service.limiter,
+      requestQuota: service.quotas.requestRate)
     let channels = WebChannelHandler(service, authenticator)
     let source = MetricsSource(project: project, service) { channels.openChannels }
     metrics = source
@@ -54,6 +61,7 @@ package struct HTTPGateway: Sendable {
       operations, authenticator, app: hosting.map(Self.appPage), console: decisionLog == nil ? nil : ConsolePages.path)
     var endpoints = Self.documents(service, authenticator, channels, files, accounts)
     endpoints += KeysHandler(accounts, authenticator, addresses: addresses, project: project).endpoints
+    endpoints += OperatorsHandler(accounts, authenticator).endpoints
     endpoints += IdentityHandler(identity, authenticator).endpoints
     endpoints += SignInPages(identity, authenticator, usesTLS: usesTLS).endpoints
     endpoints += OperationsHandler(operations, metrics: report, service, authenticator).endpoints + root.endpoints
@@ -61,13 +69,30 @@ package struct HTTPGateway: Sendable {
     endpoints += HubHandler(operations.hub, authenticator).endpoints
     if let decisionLog {
       endpoints +=
-        DecisionLogAPI(decisionLog, authenticator).endpoints
+        DecisionLogAPI(decisionLog, service, authenticator).endpoints
         + ConsolePages(project: accounts.project.id, version: operations.version, authenticator).endpoints
     }
+    if let rulesFile { endpoints += RulesFileAPI(rulesFile, authenticator).endpoints }
     if let files { endpoints += Self.files(files, authenticator, accounts.serviceKeys, usesTLS: usesTLS) }
     // The last ones, because they have every path.
     if let hosting { endpoints += hosting.endpoints }
     requests = RequestDispatcher(endpoints)
+    self.console = console.map { facts in
+      let authenticator = Authenticator(
+        verifier: OperatorTokens(facts.sessions, users: AccountTokens(accounts)), mode: service.mode)
+      let session = OperatorSessionAPI(accounts, facts.sessions, usesTLS: facts.usesTLS, authenticator)
+      var endpoints = Self.documents(
+        service, authenticator, WebChannelHandler(service, authenticator), files, accounts)
+      endpoints += KeysHandler(accounts, authenticator, addresses: addresses, project: project).endpoints
+      endpoints += OperatorsHandler(accounts, authenticator).endpoints + session.endpoints
+      endpoints += ServerFactsAPI(facts, project: accounts.project.id, authenticator).endpoints
+      endpoints += IdentityHandler(identity, authenticator).endpoints
+      endpoints += OperationsHandler(operations, metrics: report, service, authenticator).endpoints
+      endpoints += DecisionLogAPI(facts.recording.log, service, authenticator).endpoints
+      endpoints += RecordingAPI(facts.recording, authenticator).endpoints
+      if let files { endpoints += Self.files(files, authenticator, accounts.serviceKeys, usesTLS: usesTLS) }
+      return RequestDispatcher(ConsoleRoutes.endpoints(endpoints, facts.sessions, accounts.audit))
+    }
   }
 
   /// The function with which the handler of `/` responds with the page of an app.

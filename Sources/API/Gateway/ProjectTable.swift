@@ -116,7 +116,7 @@ package final class ProjectTable: Sendable {
     switch part {
     case .project(let id): found.note(id: find(id))
     case .bucket(let name), .object(let name): found.note(buckets.find(name))
-    case .calls, .control, .other: break
+    case .calls, .control, .status, .other: break
     }
     guard !part.isPage else { return choice(found) }
     noteQuery(query, part, &found)
@@ -178,7 +178,7 @@ package final class ProjectTable: Sendable {
         if !key.isEmpty { found.note(key: apiKeys.find(key)) }
       } else if case .calls = part, let name = parameter.dropping("database=") {
         noteResource(name, &found)
-      } else if case .control = part, let id = parameter.dropping("project=") {
+      } else if part.hasProjectInQuery, let id = parameter.dropping("project=") {
         found.note(id: find(id))
       }
     }
@@ -286,13 +286,23 @@ enum ProjectPath {
   case calls
   /// A call whose query may contain the project: of an administrator, of an app's user, or for public keys.
   case control
+  /// `/readyz` or `/metrics`. The query may contain the project whose state an operator sees in the console.
+  case status
   case other
 
   /// Whether no API has the path, so its query and header fields name no project.
   var isPage: Bool {
     switch self {
     case .object, .other: true
-    case .project, .bucket, .calls, .control: false
+    case .project, .bucket, .calls, .control, .status: false
+    }
+  }
+
+  /// Whether the parameter `project` of the query names the project.
+  var hasProjectInQuery: Bool {
+    switch self {
+    case .control, .status: true
+    case .project, .bucket, .object, .calls, .other: false
     }
   }
 
@@ -318,6 +328,8 @@ enum ProjectPath {
       self = Self.next(&rest).map { .bucket($0) } ?? .control
     } else if Self.isControl(segment) {
       self = .control
+    } else if rest.isEmpty, Self.areEqual(segment, "readyz") || Self.areEqual(segment, "metrics") {
+      self = .status
     } else {
       self = .object(segment)
     }

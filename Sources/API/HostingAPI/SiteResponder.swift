@@ -149,7 +149,8 @@ final class SiteResponder: Sendable {
           body: { out in bytes.withUnsafeBufferPointer { out.append(contentsOf: $0[part.range]) } })
       }
       exchange.stream(
-        status: part.status, headers: head, contentLength: part.range.count, from: MemoryBody(bytes, part.range))
+        status: part.status, headers: head, contentLength: part.range.count,
+        from: MemoryBody(bytes, part.range, of: form.form.content))
     }
   }
 
@@ -265,10 +266,13 @@ extension Responder {
 /// Part of a content in memory, which is sent in slices as the client takes them. Many clients share the content.
 private final class MemoryBody: BodySource {
   private let bytes: [UInt8]
+  /// The content counts the bytes as used memory until the body is released.
+  private let content: FileContent?
   private var range: Range<Int>
 
-  init(_ bytes: [UInt8], _ range: Range<Int>) {
+  init(_ bytes: [UInt8], _ range: Range<Int>, of content: FileContent?) {
     self.bytes = bytes
+    self.content = content
     self.range = range
   }
 

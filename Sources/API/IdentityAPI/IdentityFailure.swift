@@ -1,4 +1,5 @@
 import Accounts
+import Basics
 import DatabaseService
 import GatewayCore
 import WireFormat
@@ -7,7 +8,7 @@ import WireFormat
 struct IdentityFailure {
   let httpStatus: Int
   /// Whether the server caused the error, so that its log needs the details.
-  var isFault: Bool { httpStatus == 500 || httpStatus == 429 }
+  let isFault: Bool
   private let message: String
   private let reason: StaticString
   private let status: StaticString?
@@ -16,6 +17,9 @@ struct IdentityFailure {
   init(_ error: any Error) {
     var needsLogin = false
     switch error {
+    case let error as QuotaError:
+      (httpStatus, reason, status) = (429, "quotaExceeded", "RESOURCE_EXHAUSTED")
+      message = AccountError(.quotaExceeded, error.message).message
     case let error as AccountError:
       switch error.code {
       case .permissionDenied:
@@ -63,6 +67,7 @@ struct IdentityFailure {
       }
     }
     self.needsLogin = needsLogin
+    isFault = !(error is QuotaError) && (httpStatus == 500 || httpStatus == 429)
   }
 
   /// The response body.

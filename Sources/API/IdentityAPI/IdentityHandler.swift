@@ -68,7 +68,8 @@ package final class IdentityHandler: API {
     guard request.body.count <= bytesMax else { return responder.sendTooLarge(bytesMax: bytesMax) }
     let fields = try IdentityRequest(request)
     try check(project: namesProject ? routed.part(0, of: request) : nil, fields, isAdmin: isAdmin)
-    let caller = caller(of: fields, isAdmin: isAdmin, request.clientAddress)
+    let isOperator = routed.caller.operatorSession != nil
+    let caller = caller(of: fields, isAdmin: isAdmin, isOperator: isOperator, request.clientAddress)
     let service = service
     let isTaken = service.submit(call.workload(of: fields)) {
       let outcome = Result { try call.respond(to: fields, service, caller) }
@@ -95,15 +96,19 @@ package final class IdentityHandler: API {
   }
 
   /// The caller of a request. Links in emails open the configured page, or the page that this server has for tests.
-  private func caller(of request: IdentityRequest, isAdmin: Bool, _ address: String?) -> AccountsCaller {
+  private func caller(
+    of request: IdentityRequest, isAdmin: Bool, isOperator: Bool, _ address: String?
+  ) -> AccountsCaller {
     let page = service.options.actionURL ?? "http://\(request.host)/emulator/action"
     let key = request.parameters.value("key") ?? "fake-api-key"
-    return AccountsCaller(isAdmin ? .admin : .user, address: address) { kind, code, continueURL in
+    var caller = AccountsCaller(isAdmin ? .admin : .user, address: address) { kind, code, continueURL in
       var link = "\(page)\(page.contains("?") ? "&" : "?")mode=\(kind.mode)&lang=en&oobCode=\(code)"
       link += "&apiKey=\(PercentEncoding.encode(key.utf8))"
       if let continueURL { link += "&continueUrl=\(PercentEncoding.encode(continueURL.utf8))" }
       return link
     }
+    caller.hidesHashes = isOperator
+    return caller
   }
 
   // MARK: Responses

@@ -13,6 +13,8 @@ struct ObjectDownload: Sendable {
   private let ifModifiedSince: String?
   private let ifRange: String?
   private let acceptsGzip: Bool
+  /// Whether a browser would run the content as a part of a page.
+  private let isForCode: Bool
 
   init(_ storageRequest: StorageRequest, _ request: borrowing HTTPRequest) {
     self.storageRequest = storageRequest
@@ -20,12 +22,20 @@ struct ObjectDownload: Sendable {
     ifModifiedSince = request.text("if-modified-since")
     ifRange = request.text("if-range")
     acceptsGzip = request.acceptsGzip
+    isForCode = ContentSafety.isForCode(request)
   }
 
   /// Sends the content. Call it on the loop: metadata are read from memory, and a worker reads content that is not
   /// cached.
   func send(_ found: ObjectContent, _ conditions: ObjectConditions) {
     let object = found.object
+    guard !isForCode else {
+      found.close()
+      return storageRequest.fail(
+        StorageErrorResponse(
+          status: 403, message: "Pages cannot load uploaded files as scripts, workers or style sheets.",
+          reason: "forbidden"))
+    }
     do throws(FilesError) {
       try conditions.check(object, isRead: true)
       if conditions.etagNotMatch.isEmpty, let since = ifModifiedSince.flatMap(HTTPDate.seconds),
@@ -99,6 +109,8 @@ struct ObjectDownload: Sendable {
       headers.add("Content-Encoding", encoding)
     }
     if isGzip(object) { headers.add("Vary", "Accept-Encoding") }
+    // A cache must not send a script that was fetched as data to a page that would run it.
+    if ContentSafety.isCode(object.contentType) { headers.add("Vary", "Sec-Fetch-Dest") }
     if let language = object.attributes.contentLanguage { headers.add("Content-Language", language) }
     headers.add("Cache-Control", object.attributes.cacheControl ?? "private, max-age=0")
     headers.add("Accept-Ranges", isDecoded ? "none" : "bytes")
@@ -154,6 +166,25 @@ enum ContentSafety {
     headers.add(
       "Content-Security-Policy",
       "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'none'")
+  }
+
+  /// Whether a browser loads the content to run it, or to style a page with it. The content comes from users, and has the
+  /// origin of the app and of other files. Browsers that send no `Sec-Fetch-Dest` are not covered.
+  static func isForCode(_ request: borrowing HTTPRequest) -> Bool {
+    guard let use = request.header("sec-fetch-dest") else { return false }
+    return codeUses.contains { name in
+      use.elementsEqual(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+    }
+  }
+
+  private static let codeUses: [StaticString] = [
+    "script", "style", "worker", "sharedworker", "serviceworker", "audioworklet", "paintworklet", "xslt",
+  ]
+
+  /// Whether browsers run content of a type as a script or apply it as a style sheet.
+  static func isCode(_ contentType: String) -> Bool {
+    let name = contentType.lowercased()
+    return name.contains("script") || name.contains("css")
   }
 
   /// Whether the text is one of those types and cannot mean another: if it contains several types separated by

@@ -123,7 +123,7 @@ struct StorageRequest: Sendable {
     fail(StorageErrorResponse(error, api), headers: headers)
   }
 
-  private func fail(_ response: StorageErrorResponse, headers: (inout HeaderWriter) -> Void = { _ in }) {
+  func fail(_ response: StorageErrorResponse, headers: (inout HeaderWriter) -> Void = { _ in }) {
     if response.fault != nil { responder.onLoop { response.logFault(to: responder.exchange) } }
     if response.status == 304 { return sendEmpty(304, headers: headers) }
     if api == .cloud, parameters.value("alt") == "media" {
@@ -219,6 +219,9 @@ struct StorageErrorResponse: Error {
       fault =
         "no space for files: the disk of the data directory is full, or the limit of --map-size or "
         + "--in-memory is reached; free space or raise the limit"
+    case .overQuota(let error):
+      // Firebase's SDKs report 402 as `storage/quota-exceeded`. No client repeats a request after these statuses.
+      self.init(status: isFirebase ? 402 : 403, message: error.message, reason: "quotaExceeded")
     case .commitRefused(let code, let message, let fault):
       let status = ErrorJSON.httpStatus(Status.Code(rawValue: code) ?? .internal)
       self.init(status: status, message: message, reason: status == 409 ? "conflict" : "invalid")

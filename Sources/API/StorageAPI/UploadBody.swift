@@ -101,10 +101,10 @@ final class UploadBody: BodySink {
   private func open(_ upload: Upload) {
     self.upload = upload
     let queue = queue
-    queue.run { upload.open() }
+    queue.runAlways { upload.open() }
     exchange.onClose { [weak self] in
       self?.isOver = true
-      queue.run { upload.interrupt() }
+      queue.runAlways { upload.interrupt() }
     }
   }
 
@@ -148,7 +148,7 @@ final class UploadBody: BodySink {
     isOver = true
     guard let upload else { return }
     let (respond, loop) = (respond, exchange.loop)
-    queue.run {
+    queue.runAlways {
       let result: Result<UploadResult, FilesError>
       do throws(FilesError) {
         guard let finished = try upload.finish() else { return }
@@ -179,7 +179,7 @@ final class UploadBody: BodySink {
       exchange.pauseBody()
     }
     let bound = LoopBound(self, to: exchange.loop)
-    queue.run {
+    queue.runAlways {
       upload.append(bytes)
       Self.heldBytes.subtract(bytes.count, ordering: .relaxed)
       let error = upload.error
@@ -204,7 +204,7 @@ final class UploadBody: BodySink {
     isOver = true
     refusal = (error, 0)
     let bound = LoopBound(self, to: exchange.loop)
-    queue.run { [upload] in
+    queue.runAlways { [upload] in
       upload?.interrupt()
       bound.later { $0.released() }
     }

@@ -19,6 +19,7 @@ package final class ScratchBudget: Sendable {
     package var waitSecondsMax = ScratchLimits.waitSecondsMax
     package var idleSecondsMax = ScratchLimits.idleSecondsMax
     package var holdSecondsMax = ScratchLimits.holdSecondsMax
+    package var pipelineBytesMax = ScratchLimits.pipelineBytesMax
 
     /// The limits of the process.
     package init() {}
@@ -61,6 +62,8 @@ package final class ScratchBudget: Sendable {
   package static let process = ScratchBudget(Limits())
 
   package let limits: Limits
+  /// The memory that pipelines hold between two results. It is apart from that of sorts, and nothing waits for it.
+  package let pipelineMemory: MemoryShare
   private let clock: @Sendable () -> Int64
   private let hasTimer: Bool
   private let state = Mutex(State())
@@ -73,6 +76,7 @@ package final class ScratchBudget: Sendable {
     _ limits: Limits, clock: @escaping @Sendable () -> Int64 = ScratchBudget.milliseconds, hasTimer: Bool = true
   ) {
     self.limits = limits
+    pipelineMemory = MemoryShare(bytesMax: limits.pipelineBytesMax)
     self.clock = clock
     self.hasTimer = hasTimer
   }

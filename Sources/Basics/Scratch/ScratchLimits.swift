@@ -26,4 +26,7 @@ package enum ScratchLimits {
   package static let idleSecondsMax = 5
   /// The time that a query keeps its memory while other queries wait, in seconds. Then it gets RESOURCE_EXHAUSTED.
   package static let holdSecondsMax = 60
+  /// The data that all pipelines of the process hold in memory, in bytes: groups, and results of nested pipelines. It is
+  /// apart from ``memoryBytesMax``. A pipeline that needs more gets RESOURCE_EXHAUSTED at once.
+  package static let pipelineBytesMax = 32 << 20
 }

@@ -1,3 +1,4 @@
+import Basics
 import Dispatch
 import DocumentModel
 import DocumentStore
@@ -28,11 +29,13 @@ enum FilesSetup {
 
   /// Returns a file store that is opened on first use.
   static func make(
-    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ databases: DatabaseRegistry
+    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ databases: DatabaseRegistry,
+    _ quotas: ProjectQuotas
   ) -> LazyFileStore {
-    let settings = settings(configuration, databases, directory)
+    var settings = settings(configuration, databases, directory)
+    settings.quota = quotas.files
     let mapBytes = configuration.mapBytes
-    return LazyFileStore { () throws(FilesError) in
+    return LazyFileStore { [settings] () throws(FilesError) in
       let contents: ContentDirectory
       let metadata: LMDBStore
       do throws(StorageError) {
@@ -101,8 +104,8 @@ enum FilesSetup {
     if let database = try databases.database(id) { return try DocumentDatabase.lastMark(in: database.store) }
     // A database that does not exist has no commits.
     guard let directory, access(DataDirectory.file(of: id, in: directory.path), F_OK) == 0 else { return 0 }
-    let options = LMDBOptions(path: DataDirectory.file(of: id, in: directory.path), readOnly: true)
-    return try DocumentDatabase.lastMark(in: LMDBStore.open(options))
+    let options = LMDBOptions(path: DataDirectory.file(of: id, in: directory.path))
+    return try DocumentDatabase.lastMark(in: StoredDatabase.openReadOnly(options))
   }
 
   /// Opens the file store at the start if the data directory contains files. This removes what a crash left behind

@@ -214,6 +214,8 @@ public struct HearthConfiguration: Sendable {
   public var enterpriseDatabases: [String]?
   /// The largest size of each database file, in bytes. This reserves address space, not disk space.
   public var mapBytes = 64 << 30
+  /// Puts a commit log in front of each database that is stored on disk. Off by default; `hearth serve` switches it on.
+  package var usesCommitLog = false
   /// Index files (`firestore.indexes.json`), at most one per database. A database without a file keeps its indexes.
   public var indexes: [DatabaseFile] = []
   /// Whether to reject queries that production rejects because an index is not declared.
@@ -254,8 +256,26 @@ public struct HearthConfiguration: Sendable {
   package var clock = Clock.system
   /// Whether an emulator serves the console and logs requests for it.
   public var hasConsole = true
+  /// The address at which a production server serves the console to operators, or `nil` for none. It is not that of the
+  /// apps, so that browsers isolate the console from their pages.
+  public var consoleAddress: Address?
+  /// The name under which browsers open the console, besides addresses and names that no site of the Internet can have.
+  public var consoleHost: String?
+  /// The configuration as JSON for the console, without secrets.
+  package var shownConfiguration: [UInt8]?
+  /// Passes the backups that the server makes as JSON, for the console; see `BackupActions`.
+  package var listBackups: (@Sendable (_ take: @escaping @Sendable ([UInt8]) -> Void) -> Bool)?
+  /// Begins a backup in the background, for the console. Returns `false` if one is under way.
+  package var createBackup: (@Sendable () -> Bool)?
   /// The limits of what callers may request in a minute.
   package var rates = RequestRates()
+  /// The outcomes of the backups that a program makes while the server runs, for metrics.
+  package var backups: BackupOutcomes?
+  /// The quotas of the project. Several projects have each these quotas, unless they set their own.
+  package var quotas = QuotaLimits()
+  /// Returns the quotas after a change of the configuration, or `nil` if ``quotas`` cannot change. Called with each
+  /// ``Server/reload()``, on any thread. If it throws, the current quotas stay in force.
+  package var loadQuotas: (@Sendable () throws(HearthError) -> QuotaLimits)?
   /// The addresses and networks of the proxies on other machines whose headers about the client are trusted, such as
   /// `10.0.0.7` or `10.0.0.0/8`.
   public var trustedProxies: [String] = []

@@ -8,7 +8,7 @@ final class HostingSetup: Sendable {
   /// The site of the web SDK's files, or `nil` if the configuration names no folder.
   let sdk: HostedSites?
   private let configuration: HearthConfiguration
-  private let cache = FileContentCache()
+  private let cache = FileContentCache.process
 
   /// Reads the configuration of each site.
   /// - Throws: ``HearthError/configuration(_:)`` if a folder does not exist, or two sites have the same host;
@@ -55,6 +55,26 @@ final class HostingSetup: Sendable {
   }
 
   private func site(_ hosted: HearthConfiguration.HostedSite) throws(HearthError) -> Site {
+    let found = try folder(hosted)
+    for problem in found.problems {
+      configuration.log(
+        .warn, "hosting.rule", "\(hosted.path): \(problem.key) \(problem.text)",
+        [("file", .text(hosted.path)), ("key", .text(problem.key))])
+    }
+    return Site(folder: found.path, rules: found.rules, cache: cache)
+  }
+
+  /// Returns the folder of a web app, without serving it.
+  /// - Throws: ``HearthError`` if the server would refuse the app.
+  static func folder(
+    of hosted: HearthConfiguration.HostedSite, _ configuration: HearthConfiguration
+  ) throws(HearthError) -> HostedFolder {
+    var configuration = configuration
+    (configuration.hosting, configuration.webSDK) = ([], nil)
+    return try HostingSetup(configuration).folder(hosted)
+  }
+
+  private func folder(_ hosted: HearthConfiguration.HostedSite) throws(HearthError) -> HostedFolder {
     var status = stat()
     guard stat(hosted.path, &status) == 0 else {
       throw .configuration(
@@ -63,18 +83,15 @@ final class HostingSetup: Sendable {
     }
     if status.st_mode & S_IFMT == S_IFDIR {
       try requirePublic(hosted.path, "--hosting \(hosted.path)")
-      return Site(folder: hosted.path, rules: SiteRules(), cache: cache)
+      return HostedFolder(host: hosted.host, file: nil, path: hosted.path, rules: SiteRules(), problems: [])
     }
     let entry = try entry(hosted)
     let base = hosted.path.lastIndex(of: "/").map { String(hosted.path[...$0]) } ?? ""
     let folder = entry.folder.hasPrefix("/") ? entry.folder : base + entry.folder
     try requirePublic(folder, "\(hosted.path): hosting.public")
-    for problem in entry.problems {
-      configuration.log(
-        .warn, "hosting.rule", "\(hosted.path): \(problem.key) \(problem.text)",
-        [("file", .text(hosted.path)), ("key", .text(problem.key))])
-    }
-    return Site(folder: folder, rules: entry.rules, cache: cache)
+    return HostedFolder(
+      host: hosted.host, file: hosted.path, path: folder, rules: entry.rules,
+      problems: entry.problems.map { (key: $0.key, text: $0.text) })
   }
 
   /// Returns the entry of a `firebase.json`.
@@ -120,5 +137,26 @@ final class HostingSetup: Sendable {
       throw .configuration("\(place): cannot open the folder \(path): \(String(cString: strerror(errno)))")
     }
     close(descriptor)
+  }
+}
+
+/// The folder of a web app, as a configuration names it.
+package struct HostedFolder {
+  /// The host of its requests, or `nil` for all hosts without an app of their own.
+  package let host: String?
+  /// The `firebase.json` with its rules, or `nil` if it has none.
+  package let file: String?
+  /// The path of the folder.
+  package let path: String
+  let rules: SiteRules
+  /// The parts of the rules that are not in force, with their places and the reasons.
+  package let problems: [(key: String, text: String)]
+}
+
+extension HearthConfiguration {
+  /// Returns the folder of one of the web apps, without serving it.
+  /// - Throws: ``HearthError`` if a server would refuse the app.
+  package func folder(of hosted: HostedSite) throws(HearthError) -> HostedFolder {
+    try HostingSetup.folder(of: hosted, self)
   }
 }

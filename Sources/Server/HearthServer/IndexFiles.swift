@@ -2,6 +2,7 @@ import DocumentModel
 import DocumentStore
 import FixtureTree
 import Synchronization
+import TextAnalysis
 
 /// The parsed index files of a configuration.
 struct IndexFiles: Sendable {
@@ -18,6 +19,11 @@ struct IndexFiles: Sendable {
       do throws(FixtureTreeError) {
         configurations.append((file.database, try IndexFile.read(file: file.path)))
       } catch { throw .data(error.description) }
+      if configurations.contains(where: { $0.indexes.indexes.contains { $0.textLanguage != nil } }),
+        let reason = TextAnalyzer.unavailableReason
+      {
+        throw .configuration("\(file.path) declares a text index, but \(reason)")
+      }
     }
   }
 

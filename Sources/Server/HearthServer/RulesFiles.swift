@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// If a changed file cannot be read or does not compile, its previous rules stay in force and a warning is logged.
 final class RulesFiles: Sendable {
-  private let files: [HearthConfiguration.RulesFile]
+  let files: [HearthConfiguration.RulesFile]
   private let registry: RulesRegistry
   /// The file of rules for files, if any, and the destination of its rules.
   private let storagePath: String?
@@ -99,7 +99,7 @@ final class RulesFiles: Sendable {
     }
   }
 
-  private static func read(_ path: String) throws(HearthError) -> [UInt8] {
+  static func read(_ path: String) throws(HearthError) -> [UInt8] {
     guard let file = fopen(path, "re") else { throw .data("\(path): \(String(cString: strerror(errno)))") }
     defer { fclose(file) }
     // Reads one byte more than the limit, so that the compiler reports the limit.

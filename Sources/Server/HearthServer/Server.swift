@@ -26,6 +26,8 @@ public final class Server: Sendable {
   private let http: HTTPServer
   /// The server for operators' tools, on its own address.
   private let operationsHTTP: HTTPServer?
+  /// The server for operators' browsers, on its own address.
+  private let consoleHTTP: HTTPServer?
   private let readiness: Readiness
   private let emulatorPorts: EmulatorPorts
   private let hub = EmulatorHub()
@@ -37,13 +39,16 @@ public final class Server: Sendable {
 
   /// The version of Hearth.
   public static let version = "0.1.0"
-  /// The path of the console, which emulators serve.
+  /// The URL of the console, while the server runs.
+  private let consoleLocation = Mutex<String?>(nil)
+  /// The path of the console.
   package static let consolePath = ConsolePages.path
 
   /// Opens the data directory and prepares the server, without listening.
   /// - Throws: ``HearthError`` if the configuration, a file or the data directory cannot be used.
   public init(_ configuration: HearthConfiguration) throws(HearthError) {
     self.configuration = configuration
+    try Self.requireFiles()
     if configuration.mode == .emulator, !configuration.allowsRemoteEmulator { try Self.requireLoopback(configuration) }
     if configuration.isEmulatorCompatible, configuration.mode != .emulator {
       throw .configuration("--compat emulator authorizes queries less strictly than the rules, so it needs --emulator")
@@ -51,6 +56,7 @@ public final class Server: Sendable {
     if configuration.accessObserver != nil, configuration.mode != .emulator {
       throw .configuration("--record-cases records the data of requests, so it needs --emulator")
     }
+    try Self.requireOperators(configuration)
     emulatorPorts = try EmulatorPorts(configuration)
     do throws(StorageError) {
       switch configuration.storage {
@@ -82,7 +88,7 @@ public final class Server: Sendable {
       counters: counters, version: Self.version, unready: { [readiness] in readiness.unready() },
       droppedLogLines: { log?.droppedLines ?? 0 },
       staleRulesFiles: { [weak projects] in projects?.staleRulesFiles ?? 0 },
-      hub: hub)
+      backups: configuration.backups, hub: hub)
     addresses = ServerAddresses(publicURL: configuration.publicURL)
     try projects.open(operations, addresses)
     if let own = projects.own { readiness.check(own.registry, own.rulesRegistry, project: configuration.project) }
@@ -100,9 +106,11 @@ public final class Server: Sendable {
         transport.bodyBytesMax = 1 << 10
         return try HTTPServer(configuration: transport, handler: listener)
       }
+      consoleHTTP = try Self.makeConsole(configuration, projects, transport)
     } catch { throw Self.error(error) }
-    projects.setCancel { [weak http] stack in
+    projects.setCancel { [weak http, weak consoleHTTP] stack in
       http?.cancelRequests { ProjectDispatcher.isOwned($0, by: stack) }
+      consoleHTTP?.cancelRequests { ProjectDispatcher.isOwned($0, by: stack) }
     }
     try projects.own?.prepare()
   }
@@ -114,17 +122,29 @@ public final class Server: Sendable {
   public func start() throws(HearthError) -> String {
     let address: (host: String, port: Int)
     do {
-      if let own = try operationsHTTP?.start() {
-        let url = Self.url("http", own)
+      let metrics = try operationsHTTP?.start()
+      let console = try consoleHTTP?.start()
+      address = try listen()
+      // If one address is in use, the server announces none.
+      if let metrics {
+        let url = Self.url("http", metrics)
         configuration.log(.info, "operations.listening", "metrics at \(url)/metrics", [("url", .text(url))])
       }
-      address = try listen()
+      if let console {
+        let url = Self.url(configuration.tls == nil ? "http" : "https", console) + Self.consolePath
+        consoleLocation.withLock { $0 = url }
+        configuration.log(.info, "console.listening", "the console for operators is at \(url)", [("url", .text(url))])
+      }
     } catch { throw emulatorPorts.failure(error) ?? Self.error(error) }
     if configuration.mode == .emulator {
       emulatorPorts.announce(main: address, http.furtherPorts, in: hub, configuration)
     }
     let url = Self.url(configuration.tls == nil ? "http" : "https", address)
     addresses.listeningURL = url
+    if configuration.mode == .emulator, configuration.hasConsole {
+      let key = projects.own?.consoleKey.map { "#/?key=\($0)" } ?? ""
+      consoleLocation.withLock { $0 = url + Self.consolePath + key }
+    }
     do { try directory?.announce(url: url) } catch { throw .storage(error.description) }
     readiness.phase = .serving
     scheduleMaintenance()
@@ -178,7 +198,10 @@ public final class Server: Sendable {
   /// Reloads the TLS certificate and its key, for new connections. Does nothing without TLS.
   /// - Throws: ``HearthError/configuration(_:)`` if they are not valid. Then the current certificate stays in use.
   public func reloadCertificate() throws(HearthError) {
-    do { try http.reloadCertificate() } catch { throw Self.error(error) }
+    do {
+      try http.reloadCertificate()
+      try consoleHTTP?.reloadCertificate()
+    } catch { throw Self.error(error) }
   }
 
   /// Reloads the projects of ``HearthConfiguration/loadProjects``, the rules, the TLS certificate and its key, the keys
@@ -209,6 +232,8 @@ public final class Server: Sendable {
     isStopped.store(true, ordering: .sequentiallyConsistent)
     readiness.phase = .stopping
     projects.stopWork()
+    // Its live streams would use the whole time.
+    consoleHTTP?.stop(graceSeconds: 1)
     http.stop(graceSeconds: configuration.stopGraceSeconds)
     // The lock of the data directory is still held, so this is not the socket of the next server.
     adminSocket.withLock { socket in
@@ -243,6 +268,54 @@ public final class Server: Sendable {
   /// The routes for clients, in the order in which they are tried.
   package var endpoints: [any Endpoint] { projects.first.gateway.requests.endpoints }
 
+  /// The URL of the console, or `nil` without one or before the start. That of an emulator contains the secret with which
+  /// the page writes files.
+  public var consoleURL: String? { consoleLocation.withLock { $0 } }
+  /// The routes of the console for operators, in the order in which they are tried.
+  package var consoleEndpoints: [any Endpoint] { projects.first.gateway.console?.endpoints ?? [] }
+
+  /// Makes the server for operators' browsers, if the configuration has an address for it. It has the certificate of the
+  /// main address, one loop, and few connections.
+  private static func makeConsole(
+    _ configuration: HearthConfiguration, _ projects: ServedProjects, _ main: TransportConfiguration
+  ) throws(TransportError) -> HTTPServer? {
+    guard let address = configuration.consoleAddress, let requests = projects.consoleHandler else { return nil }
+    var console = TransportConfiguration()
+    (console.host, console.port, console.loops) = (address.host, address.port, 1)
+    console.connectionsMax = 256
+    console.bufferedBytesMax = 32 << 20
+    console.unsentBytesMax = 16 << 20
+    console.targetBytesMax = main.targetBytesMax
+    console.bodyBytesMax = main.bodyBytesMax
+    console.trustedProxies = main.trustedProxies
+    console.tls = main.tls
+    console.requestLog = main.requestLog
+    console.failureLog = main.failureLog
+    console.errorBody = main.errorBody
+    let project = configuration.loadProjects == nil ? configuration.project ?? "" : ""
+    let page = RequestDispatcher(ConsolePages(forOperatorsOf: project, version: version).endpoints)
+    return try HTTPServer(
+      configuration: console,
+      handler: ConsoleDoor(page: page, requests: requests, address: address.host, name: configuration.consoleHost))
+  }
+
+  /// Checks that the address of the console belongs to a production server.
+  /// - Throws: ``HearthError/configuration(_:)`` if it does not.
+  private static func requireOperators(_ configuration: HearthConfiguration) throws(HearthError) {
+    guard configuration.consoleAddress != nil else {
+      guard configuration.consoleHost == nil else {
+        throw .configuration("--console-host needs --console-address, the address of the console")
+      }
+      return
+    }
+    guard configuration.mode == .production else {
+      throw .configuration("an emulator serves its console on its own port; --console-address is for production")
+    }
+    guard configuration.hasConsole else {
+      throw .configuration("--no-console and --console-address exclude each other")
+    }
+  }
+
   private static func url(_ scheme: String, _ address: (host: String, port: Int)) -> String {
     "\(scheme)://\(address.host.contains(":") ? "[\(address.host)]" : address.host):\(address.port)"
   }
@@ -266,6 +339,24 @@ public final class Server: Sendable {
       guard let self, !isStopped.load(ordering: .sequentiallyConsistent) else { return }
       for stack in projects.stacks { stack.reloadRules() }
       watchRules()
+    }
+  }
+
+  /// The file descriptors that a server needs to start.
+  private static let filesMin: UInt = 64
+
+  /// Checks that the process may open enough files. Libraries end the process if they cannot open their first ones.
+  /// - Throws: ``HearthError/configuration(_:)`` if the limit is too low.
+  private static func requireFiles() throws(HearthError) {
+    var limit = rlimit()
+    let files = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    guard getrlimit(files, &limit) == 0, limit.rlim_cur < filesMin else { return }
+    let old = limit.rlim_cur
+    limit.rlim_cur = min(limit.rlim_max, filesMin)
+    guard limit.rlim_cur == filesMin, setrlimit(files, &limit) == 0 else {
+      throw .configuration(
+        "a process may open only \(old) files here, and a server needs at least \(filesMin); raise the limit, for example "
+          + "with ulimit -n 1024")
     }
   }
 

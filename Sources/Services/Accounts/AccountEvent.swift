@@ -11,6 +11,10 @@ package struct AccountEvent: Equatable, Sendable {
     case imported, emptied, settingsChanged
     case keyCreated, keyRevoked, keysRotated
     case mailFailed
+    case operatorSignedIn, operatorSignInFailed, operatorSignedOut
+    case operatorAdded, operatorChanged, operatorRemoved
+    /// An operator made a request that can change something.
+    case operatorActed
   }
 
   /// The kind of caller that did it.
@@ -33,6 +37,10 @@ package struct AccountEvent: Equatable, Sendable {
   package var fields: [String] = []
   /// The name of a service key.
   package var key: String?
+  /// The name of an operator, as the client sent it.
+  package var operatorName: String?
+  /// The method and path of a request.
+  package var request: String?
   /// The number of accounts.
   package var count: Int?
   /// The reason for a failure, or a detail of how the operation was done.
@@ -74,15 +82,27 @@ extension AccountEvent: CustomStringConvertible {
       case .keyRevoked: "service key \(key ?? "") was revoked"
       case .keysRotated: "the signing keys were rotated"
       case .mailFailed: "a mail could not be sent"
+      case .operatorSignedIn: "operator \(person) signed in to the console from \(place)"
+      case .operatorSignInFailed: "operator \(person) failed to sign in to the console from \(place)"
+      case .operatorSignedOut: "operator \(person) signed out of the console from \(place)"
+      case .operatorAdded: "operator \(person) was added"
+      case .operatorChanged: "operator \(person) was changed (\(fields.joined(separator: ", ")))"
+      case .operatorRemoved: "operator \(person) was removed"
+      case .operatorActed: "operator \(person) requested \(Self.quoted(request ?? "")) from \(place)"
       }
-    let who = actor.map { " by \($0.rawValue) from \(client ?? "this machine")" } ?? ""
+    let who = actor.map { " by \($0.rawValue) from \(place)" } ?? ""
     return what + (purpose.map { " (\($0))" } ?? "") + who + (reason.map { ": \($0)" } ?? "")
   }
 
-  private var subject: String {
-    guard let name = uid ?? email else { return "somebody" }
+  private var subject: String { (uid ?? email).map(Self.quoted) ?? "somebody" }
+
+  private var place: String { client ?? "this machine" }
+
+  private var person: String { Self.quoted(operatorName ?? "") }
+
+  private static func quoted(_ text: String) -> String {
     var json = JSONWriter(.compact)
-    json.string(name)
+    json.string(text)
     return String(decoding: json.bytes, as: UTF8.self)
   }
 

@@ -1,3 +1,4 @@
+package import Basics
 import CSodium
 package import DocumentModel
 package import KeyValue
@@ -16,18 +17,23 @@ package final class AccountStore: Sendable {
   package let signingKeys: SigningKeys
   package let refreshTokens: RefreshTokens
   package let serviceKeys: ServiceKeys
+  /// The operators of the console of a production server.
+  package let operators: Operators
   package let userStates: UserStates
   package let users: UserStore
   /// Other identity providers that issue accepted tokens. Empty until one is added.
   package let trustedIssuers: TrustedIssuers
+  /// The limits of wrong passwords by place.
+  package let places: PlaceThrottles
   /// The changes that can invalidate tokens.
   package let revocations = TokenRevocations()
 
-  /// Opens the accounts in a store. Cost: reads a few rows. Signing keys are created on first use.
+  /// Opens the accounts in a store. Cost: reads a few rows. Signing keys are created on first use. `quota` limits the
+  /// number of users. Several projects of a server share `places`.
   /// - Throws: ``StorageError`` if the store fails; `unsupportedFormat` if a newer version wrote the store.
   package init(
     store: any KeyValueStore, project: AccountsProject, mode: ServerMode, now: @escaping @Sendable () -> Int64,
-    audit: @escaping @Sendable (AccountEvent) -> Void = { _ in }
+    audit: @escaping @Sendable (AccountEvent) -> Void = { _ in }, quota: Quota? = nil, places: PlaceThrottles? = nil
   ) throws(StorageError) {
     // Random bytes come from the system either way; this call selects the fastest code for the processor.
     _ = sodium_init()
@@ -36,13 +42,16 @@ package final class AccountStore: Sendable {
     self.mode = mode
     self.now = now
     self.audit = audit
+    self.places = places ?? PlaceThrottles(now: now)
     try Self.checkFormat(of: store)
     signingKeys = try SigningKeys(store: store, revocations: revocations, now: now)
     serviceKeys = try ServiceKeys(store: store, project: project, revocations: revocations, now: now)
+    operators = try Operators(store: store, now: now)
     refreshTokens = RefreshTokens(store: store)
     userStates = UserStates(store: store, revocations: revocations)
     trustedIssuers = TrustedIssuers(revocations: revocations)
-    users = UserStore(store: store, states: userStates, now: now)
+    users = try UserStore(
+      store: store, states: userStates, quota: quota ?? Quota(.accounts, of: project.id), now: now)
   }
 
   /// The current time, in seconds since 1970.

@@ -4,7 +4,7 @@
 /// objects unless a table says otherwise, so a later version can add members.
 package enum AccountsTable: UInt8, CaseIterable, Sendable {
   /// name → metadata of the store: `format` → the layout number as text; `secret` → 32 random bytes that sign
-  /// access tokens.
+  /// access tokens; `users` → the number of users as text.
   case meta = 0x01
 
   // MARK: Tokens and keys
@@ -19,6 +19,8 @@ package enum AccountsTable: UInt8, CaseIterable, Sendable {
   case userStates = 0x13
   /// key ID → ``ServiceKey``: the public key of a program with admin access.
   case serviceKeys = 0x18
+  /// Name → ``Operator``.
+  case operators = 0x19
 
   // MARK: Users
 

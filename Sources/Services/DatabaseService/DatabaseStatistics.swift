@@ -113,7 +113,7 @@ extension FirestoreService {
   /// Returns the sizes of the open databases, the first `databasesMax` by name. Cost: a few page reads for each.
   package func databaseUse(databasesMax: Int, as administrator: Administrator) -> [DatabaseUse] {
     openDatabases(as: administrator).prefix(databasesMax).compactMap { database in
-      guard let store = try? database.store.statistics() else { return nil }
+      guard let store = try? database.store.fileStatistics() else { return nil }
       return DatabaseUse(
         id: database.id, usedBytes: store.usedBytes, fileBytes: store.fileBytes, limitBytes: store.limitBytes,
         readers: store.readers)

@@ -1,3 +1,4 @@
+package import Basics
 import Callers
 package import DocumentModel
 package import DocumentStore
@@ -29,18 +30,27 @@ package final class FirestoreService: Sendable {
   /// The hubs of the databases that have listeners.
   let watchHubs = WatchHubRegistry()
   /// The streams whose callers are checked when accounts or rules change.
-  let openStreams = OpenStreams()
+  let openStreams: OpenStreams
+  /// The quotas of the project.
+  package let quotas: ProjectQuotas
 
   /// Creates a service. It checks the callers of all streams whenever rules change. `observer` receives every decision
-  /// of rules, in emulator mode.
+  /// of rules while `observation` is on; without it in emulator mode only. The registry counts documents in the same
+  /// `quotas`.
   package init(
     databases: DatabaseRegistry, mode: ServerMode, rules: RulesRegistry = RulesRegistry(),
     proofMode: ProofMode = .sound,
-    requiresIndexes: Bool = false, observer: (any AccessObserver)? = nil, limiter: RateLimiter? = nil
+    requiresIndexes: Bool = false, observer: (any AccessObserver)? = nil, observation: ObservationSwitch? = nil,
+    limiter: RateLimiter? = nil, quotas: ProjectQuotas = ProjectQuotas(of: "demo", now: RateLimiter.monotonic)
   ) {
-    precondition(observer == nil || mode == .emulator, "decisions are observed in emulator mode only")
-    evaluations = RulesEvaluationPool(observer: observer, limiter: limiter)
+    precondition(
+      observer == nil || observation != nil || mode == .emulator,
+      "in production, decisions are observed while a switch is on")
+    evaluations = RulesEvaluationPool(
+      observer: observer, observation: observation ?? ObservationSwitch(isOn: true), limiter: limiter)
     self.databases = databases
+    self.quotas = quotas
+    openStreams = OpenStreams(quotas.streams)
     self.mode = mode
     self.rules = rules
     self.proofMode = proofMode

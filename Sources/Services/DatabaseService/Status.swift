@@ -62,6 +62,7 @@ package struct Status: Error, Equatable, Sendable {
     case let error as ModelError: self.init(.invalidArgument, error.description)
     case let error as WireError: self.init(.invalidArgument, error.description)
     case let error as CommitError: self.init(error, database: database)
+    case let error as QuotaError: self.init(.resourceExhausted, error.message)
     case let error as StorageError: self.init(error)
     case let error as ScratchError: self.init(error)
     case let error as QueryError: self.init(.invalidArgument, error.description)
@@ -104,11 +105,17 @@ package struct Status: Error, Equatable, Sendable {
     case .readTimeBeforeDatabase:
       self.init(.invalidArgument, "The requested 'read_time' cannot be before database creation time.")
     case .readTimeTooOld: self.init(.failedPrecondition, "The requested 'read_time' is too old.")
-    case .model(let error): self.init(.invalidArgument, error.description)
+    case .model(let error):
+      if case .textAnalysisUnavailable = error {
+        self.init(.failedPrecondition, error.description)
+      } else {
+        self.init(.invalidArgument, error.description)
+      }
     case .wire(let error): self.init(.invalidArgument, error.description)
     case .storage(let error): self.init(error)
     case .denied(let text): self.init(.permissionDenied, text)
     case .tooLongForLoop: self.init(fault: "a commit was not planned again on another thread")
+    case .overQuota(let error): self.init(.resourceExhausted, error.message)
     case .overloaded(let limit):
       self.init(
         .unavailable, "More than \(limit) bytes of commits wait for the disk. Try again with exponential backoff.")
@@ -138,7 +145,8 @@ package struct Status: Error, Equatable, Sendable {
       case .storageFull, .tooManyReaders, .tooManyDatabases: (.resourceExhausted, error.description)
       case .diskFull: (.resourceExhausted, "no space left on the disk of the server; free some, then try again")
       case .oversized: (.invalidArgument, error.description)
-      case .locked: (.failedPrecondition, "another process uses the data of this server; stop it, then try again")
+      case .locked, .openLog:
+        (.failedPrecondition, "another process uses the data of this server; stop it, then try again")
       case .unsupportedFormat:
         (.failedPrecondition, "another version of hearth wrote the data of this server; use a newer hearth")
       case .exposed:

@@ -1,3 +1,4 @@
+package import Basics
 package import KeyValue
 
 /// An error of a file operation.
@@ -40,6 +41,8 @@ package enum FilesError: Error, Equatable, Sendable {
   case undecodable
   /// The file system, or the memory limit of files, is full.
   case full
+  /// The files would exceed the quota of the project.
+  case overQuota(QuotaError)
   /// A commit of documents together with the object was rejected. `code` and `message` are those of the document API;
   /// `fault` is a detail for the server's log only.
   case commitRefused(code: Int, message: String, fault: String? = nil)

@@ -10,6 +10,7 @@ package enum FilesKeySpace {
     case contents = 0x30  // digest → the number of objects that refer to the content, 8 bytes
     case uploads = 0x40  // upload ID → upload record
     case pendingCommit = 0x50  // (empty) → a commit of an object together with documents, see StagedFileCommit
+    case use = 0x60  // (empty) → the bytes of all objects, also old versions, 8 bytes
   }
 
   static func bucket(_ name: String) -> [UInt8] { [Table.buckets.rawValue] + name.utf8 }
@@ -34,6 +35,8 @@ package enum FilesKeySpace {
   static func upload(_ id: String) -> [UInt8] { [Table.uploads.rawValue] + id.utf8 }
 
   static let pendingCommit: [UInt8] = [Table.pendingCommit.rawValue]
+
+  static let use: [UInt8] = [Table.use.rawValue]
 
   /// Returns the key prefix of a table.
   static func all(_ table: Table) -> [UInt8] { [table.rawValue] }

@@ -17,7 +17,8 @@ package enum HostingLimits {
   package static let capturesMax = 63
   /// Bytes of a configuration file.
   package static let configurationBytesMax = 4 << 20
-  /// Bytes of file content and its compressed forms in memory, of all sites together.
+  /// Bytes of file content and its compressed forms in memory, of all sites together, with those that responses still
+  /// contain. If all are in use, files are read from the disk for each response.
   package static let cachedBytesMax = 8 << 20
   /// Bytes of a file that is kept in memory. Larger files are read from the disk for each request, and are compressed
   /// only if a compressed file is beside them.

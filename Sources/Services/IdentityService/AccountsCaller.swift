@@ -11,6 +11,9 @@ package struct AccountsCaller: Sendable {
   /// Returns the link for an email, for the kind of its code, the code, and the URL to open afterwards.
   package var makeLink: @Sendable (ActionCode.Kind, _ code: String, _ continueURL: String?) -> String
 
+  /// Whether responses contain no hashes of passwords. Operators of the console need none.
+  package var hidesHashes = false
+
   /// Creates a caller. Without `makeLink`, emails contain the code itself.
   package init(
     _ role: AccountEvent.Actor, address: String? = nil,
@@ -25,6 +28,14 @@ package struct AccountsCaller: Sendable {
   var place: String? { address.map(KnownPlaces.place) }
 
   var isAdmin: Bool { role == .admin }
+
+  /// Returns a user as responses to the caller show it.
+  func shown(_ user: User) -> User {
+    guard hidesHashes, user.passwordHash != nil else { return user }
+    var user = user
+    user.passwordHash = .redacted
+    return user
+  }
 
   /// Rejects callers other than administrators.
   func requireAdmin() throws(AccountError) {

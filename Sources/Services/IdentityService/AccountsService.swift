@@ -29,14 +29,13 @@ package final class AccountsService: Sendable {
     package var providerFetch: ProviderFetch?
     /// The URL at which browsers reach this server.
     package var publicURL: String?
-    /// The number of threads that hash passwords.
-    package var passwordThreads = 1
 
     /// Creates options with their defaults.
     package init() {}
   }
 
-  /// The resource that a call mainly uses. Each has a bounded queue of its own.
+  /// The resource that a call mainly uses. A project has a bounded queue for each. The projects of the process share the
+  /// threads, and take turns after each call.
   package enum Workload: Sendable {
     /// A few reads and at most one write.
     case short
@@ -59,9 +58,12 @@ package final class AccountsService: Sendable {
   /// Sign-in by the pages of other providers.
   package let providerSignIn: ProviderSignIn
   private let settings: Mutex<AccountsSettings>
-  private let shortQueue = BoundedWorkers("accounts", unfinishedMax: WorkerLimits.accountsUnfinishedMax)
-  private let passwordQueue: BoundedWorkers
-  private let batchQueue = BoundedWorkers("account-batches", unfinishedMax: WorkerLimits.accountBatchesUnfinishedMax)
+  private static let shortWorkers = BoundedWorkers("accounts", threads: WorkerLimits.accountsThreadsMax)
+  private static let passwordWorkers = BoundedWorkers("passwords", threads: WorkerLimits.passwordsThreadsMax)
+  private static let batchWorkers = BoundedWorkers("account-batches", threads: WorkerLimits.accountBatchesThreadsMax)
+  private let shortQueue = WorkerLane(on: shortWorkers, unfinishedMax: WorkerLimits.accountsUnfinishedMax)
+  private let passwordQueue = WorkerLane(on: passwordWorkers, unfinishedMax: WorkerLimits.passwordsUnfinishedMax)
+  private let batchQueue = WorkerLane(on: batchWorkers, unfinishedMax: WorkerLimits.accountBatchesUnfinishedMax)
   private let providerQueue = BoundedWorkers(
     "providers", threads: WorkerLimits.providersThreadsMax, unfinishedMax: WorkerLimits.providersUnfinishedMax)
 
@@ -74,7 +76,7 @@ package final class AccountsService: Sendable {
     self.accounts = accounts
     self.options = options
     passwords = try Passwords(accounts.mode == .emulator ? .least : .standard)
-    throttle = SignInThrottle(now: accounts.now)
+    throttle = SignInThrottle(now: accounts.now, places: accounts.places.users)
     knownPlaces = KnownPlaces(now: accounts.now)
     let now = accounts.now
     phoneCodes = PhoneCodes(now: { now() / 1_000_000 })
@@ -93,8 +95,6 @@ package final class AccountsService: Sendable {
           audit(event)
         }
       }
-    passwordQueue = BoundedWorkers(
-      "passwords", threads: options.passwordThreads, unfinishedMax: WorkerLimits.passwordsUnfinishedMax)
     var defaults = options.settings
     // As in the official emulator: tests expect to see whether an address is known.
     if accounts.mode == .emulator { defaults.hidesEmails = false }

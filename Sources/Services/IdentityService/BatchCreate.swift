@@ -1,4 +1,5 @@
 package import Accounts
+import Basics
 import Dispatch
 import DocumentModel
 import Synchronization
@@ -79,6 +80,8 @@ extension AccountsService {
           if request.overwrites { try transaction.upsert(user) } else { try transaction.insert(user) }
         } catch let error as AccountError {
           errors.append(BatchError(index: index, error: error))
+        } catch let error as QuotaError {
+          errors.append(BatchError(index: index, error: AccountError(.quotaExceeded, error.message)))
         }
       }
     }

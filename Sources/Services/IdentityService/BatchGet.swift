@@ -29,6 +29,6 @@ extension AccountsService {
     let limit = request.limit ?? 20
     guard (1...1000).contains(limit) else { throw AccountError(.invalidPageSelection) }
     let users = try accounts.users.users(after: request.pageToken, limit: limit)
-    return UserPage(users: users, nextPageToken: users.count == limit ? users.last?.uid : nil)
+    return UserPage(users: users.map(caller.shown), nextPageToken: users.count == limit ? users.last?.uid : nil)
   }
 }

@@ -63,7 +63,7 @@ extension AccountsService {
     }
     if request.isDescending, request.order == .uid { found.reverse() }
     let page = request.returnsUsers ? Array(found.dropFirst(max(0, request.offset)).prefix(limit)) : []
-    return (found.count, page)
+    return (found.count, page.map(caller.shown))
   }
 
   /// The largest number of users that a query sorts in memory.

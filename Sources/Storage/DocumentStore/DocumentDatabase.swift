@@ -29,19 +29,21 @@ package final class DocumentDatabase: Sendable {
   private let latestServerTimestamp = Mutex<Int64>(0)
   let indexCache = IndexCatalogCache()
   let background: BackgroundWork
+  /// The bytes of the documents in the quota of the project.
+  package let use: DocumentUse
 
   /// Opens a database in an engine, and initializes the engine if it is empty.
   ///
   /// If `indexes` is given, it replaces the stored index configuration; otherwise that stays in effect. Index
   /// entries are built in the background, starting with ``continueBackgroundWork()``. A new database exists, empty,
-  /// since `origin`, in microseconds since 1970; by default since now.
+  /// since `origin`, in microseconds since 1970; by default since now. `use` limits the growth of the documents.
   /// - Throws: ``StorageError/unsupportedFormat(path:found:supported:)`` if a newer version wrote the data, and
   ///   other ``StorageError``s if the engine fails.
   package init(
     id: DatabaseID, edition: Edition = .standard, store: any KeyValueStore, retention: Retention = Retention(),
     clock: Clock = .system, indexes: IndexConfiguration? = nil, indexBatch: IndexBatch = IndexBatch(),
     indexObserver: IndexObserver? = nil, counters: CommitCounters = CommitCounters(),
-    scratch: ScratchSpace = .process, origin: Int64? = nil
+    scratch: ScratchSpace = .process, use: DocumentUse? = nil, origin: Int64? = nil
   ) throws(StorageError) {
     self.id = id
     self.edition = edition
@@ -52,13 +54,16 @@ package final class DocumentDatabase: Sendable {
     let incarnation = try Self.format(store, origin: origin ?? clock.now())
     identity = Mutex(incarnation)
     transactions = TransactionTable(seed: incarnation, clock: clock)
-    queue = CommitQueue(store: store, indexCache: indexCache, label: "hearth.writer.\(id.name)", counters: counters)
+    self.use = use ?? DocumentUse(Quota(.documents, of: id.project))
+    queue = CommitQueue(
+      store: store, indexCache: indexCache, label: "hearth.writer.\(id.name)", counters: counters, use: self.use)
     background = BackgroundWork(batch: indexBatch, observer: indexObserver)
     if let indexes {
       try store.write { (transaction) throws(StorageError) in
         _ = try IndexReconciliation.apply(indexes, transaction)
       }
     }
+    try countUse()
   }
 
   /// Notifies observers of new durable commits.
@@ -300,6 +305,7 @@ package final class DocumentDatabase: Sendable {
           try Self.writeOrigin(transaction, version: version, incarnation: incarnation)
         }
         queue.forgetCatalog()
+        use.set(0)
         transactions.endAll()
         identity.withLock { $0 = incarnation }
         changes.send()
@@ -352,6 +358,7 @@ package final class DocumentDatabase: Sendable {
   func drain() {
     background.stop()
     background.waitForExpiring()
+    background.waitForCounting()
     queue.drain()
   }
 
@@ -383,6 +390,7 @@ package final class DocumentDatabase: Sendable {
     try transaction.put(.incarnation, incarnation)
     for name in [MetaKey.created, .lastVersion, .historyFrom, .changeLogFrom] { try transaction.put(name, bits) }
     for name in [MetaKey.collectionNumber, .fieldNumber, .changeLogCount] { try transaction.put(name, 0) }
+    try DocumentUse.store(0, version: version, transaction)
   }
 
   private static func newIncarnation() -> UInt64 { UInt64.random(in: 1...UInt64.max) }

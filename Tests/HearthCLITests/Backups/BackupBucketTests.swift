@@ -37,7 +37,7 @@ import TestSupport
 
   @discardableResult private func make(afterHours hours: Int64 = 0) throws -> BackupOutcome {
     bucket.now = Timestamp(uncheckedMicroseconds: Self.firstTime.microseconds + hours * 3_600_000_000)
-    return try place.make(BackupName(bucket.now), of: DirectoryReader(directory.file("d"))) { _ in }
+    return try place.make(BackupName(bucket.now), of: DirectoryReader(directory.file("d")), since: nil) { _ in }
   }
 
   /// The content of the files of one of several projects is shared with that of all others.
@@ -231,7 +231,7 @@ import TestSupport
       time: Self.firstTime, size: 1 << 41, addedBytes: 12, list: list, origin: "4f1c2a9b", source: "a:/b")
     #expect(try BackupManifest(manifest.json, of: "b") == manifest)
     let newer = String(decoding: manifest.json, as: UTF8.self)
-      .replacingOccurrences(of: #""format": "1""#, with: #""format": "2""#)
+      .replacingOccurrences(of: #""format": "1""#, with: #""format": "3""#)
     let failure = #expect(throws: CommandFailure.self) { try BackupManifest(Array(newer.utf8), of: "b") }
     #expect(failure?.message.contains("newer version") == true)
   }

@@ -198,14 +198,44 @@ import TestSupport
     }
   }
 
+  @Test func aFileIsNoPlaceOfBackups() throws {
+    try Data("x".utf8).write(to: URL(fileURLWithPath: directory.file("occupied")))
+    let refused = try HearthBinary.run(["backups", "list", directory.file("occupied")])
+    #expect(refused.exit == .code(1) && refused.output.contains("is not a folder of backups"), "\(refused.output)")
+  }
+
   @Test func aServerMakesBackupsAndReportsFailures() throws {
     let server = try HearthProcess(
       arguments: [
         "--emulator", "--data", directory.file("d"), "--project", "demo", "--backup-to", directory.file("places"),
-        "--backup-every", "1h",
+        "--backup-every", "1h", "--log", "json",
       ])
     defer { server.process.stop() }
     #expect(OtherProcess.eventually { (try? names(in: directory.file("places")).count) == 1 })
+    let line = try server.process.waitForLine("a completed backup", timeoutSeconds: 30) {
+      $0.contains("backup.completed")
+    }
+    let event = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any], "\(line)")
+    #expect(event["place"] as? String == directory.file("places") && event["level"] as? String == "info", "\(line)")
+    #expect((event["bytes"] as? Int).map { $0 > 1000 } == true && event["duration_ms"] is Int, "\(line)")
+    let backup = try #require(event["backup"] as? String)
+    #expect(try names(in: directory.file("places")) == [backup])
+    let success = try metric("hearth_backup_last_success_timestamp_seconds", of: server)
+    #expect(abs(success - Date().timeIntervalSince1970) < 600)
+    #expect(try metric("hearth_backup_failures_total", of: server) == 0)
+    // A newer server finds the backup that is new enough, and reports its time without making one.
+    server.process.stop()
+    let next = try HearthProcess(
+      arguments: [
+        "--emulator", "--data", directory.file("d"), "--project", "demo", "--backup-to", directory.file("places"),
+        "--log", "json",
+      ])
+    defer { next.process.stop() }
+    #expect(
+      OtherProcess.eventually {
+        (try? metric("hearth_backup_last_success_timestamp_seconds", of: next)) == success
+      })
+    #expect(!next.process.output.contains("backup.completed"))
 
     // The target is a file.
     try Data("x".utf8).write(to: URL(fileURLWithPath: directory.file("occupied")))
@@ -218,6 +248,17 @@ import TestSupport
       OtherProcess.eventually {
         failing.process.output.contains("the backup to \(directory.file("occupied")) failed")
       })
+    #expect(try metric("hearth_backup_failures_total", of: failing) == 1)
+    #expect(try metric("hearth_backup_last_success_timestamp_seconds", of: failing) == 0)
+  }
+
+  /// Returns a number of a server's metrics that has no labels.
+  private func metric(_ name: String, of server: HearthProcess) throws -> Double {
+    let client = TestHTTPClient(port: server.port)
+    defer { client.close() }
+    let text = try client.send("GET", "/metrics", headers: [("Authorization", "Bearer owner")], body: []).text
+    let line = try #require(text.split(separator: "\n").first { $0.hasPrefix(name + " ") }, "\(text)")
+    return try #require(Double(line.dropFirst(name.count + 1)))
   }
 
   @Test(arguments: [
@@ -226,6 +267,13 @@ import TestSupport
     (["--backup-to", "ftp://x", "--data", "d"], "is not a place for backups"),
     (["--backup-to", "x", "--data", "d", "--backup-region", "r"], "needs a bucket"),
     (["--backup-to", "x", "--data", "d", "--backup-key", "k"], "'--backup-key' needs a bucket"),
+    (["--backup-to", "no-such-folder/in", "--data", "no-such-folder"], "is in the data directory"),
+    (["--backup-to", "no-such-folder/../no-such-folder", "--data", "no-such-folder/"], "is in the data directory"),
+    (["--backup-to", "s3://backups", "--data", "d"], "a credentials file with --backup-key"),
+    (
+      ["--backup-to", "s3://backups", "--data", "d", "--backup-endpoint", "http://s3.example.com"],
+      "'--backup-endpoint http://s3.example.com' must be https"
+    ),
   ])
   func aScheduleWithMistakesDoesNotStart(options: [String], reason: String) throws {
     let refused = try HearthBinary.run(["serve", "--emulator", "--port", "0"] + options)

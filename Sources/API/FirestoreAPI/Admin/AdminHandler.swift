@@ -160,10 +160,12 @@ extension JSONWriter {
         beginObject()
         endObject()
         endObject()
+      case .text: appendTextSearchConfig()
       }
       endObject()
     }
     endArray()
+    if case .text(let language)? = fields.first?.mode { appendSearchIndexOptions(language) }
     key("state")
     string(state)
     endObject()

@@ -25,14 +25,14 @@ final class ChangesFeed: ChangeFeedProducer {
   /// Always `true`: opening the stream authorizes the caller.
   let isAdmitted = true
 
-  /// Follows a database after the commit that `token` denotes.
+  /// Follows a database after the commit that `token` denotes, or else after a time, or else from now on.
   ///
   /// - Throws: the errors of opening the stream.
   init(
     _ service: FirestoreService, _ database: DatabaseID, as caller: Caller, since token: [UInt8]?,
-    wake: @escaping @Sendable () -> Void
+    readTime: Timestamp?, wake: @escaping @Sendable () -> Void
   ) throws {
-    stream = try ChangesStream(service, in: database, as: caller, since: token, wake: wake)
+    stream = try ChangesStream(service, in: database, as: caller, since: token, readTime: readTime, wake: wake)
     self.database = database
     root = database.documentsRootBytes
   }

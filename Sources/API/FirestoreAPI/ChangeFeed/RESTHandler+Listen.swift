@@ -9,7 +9,7 @@ import WireFormat
 // - `GET …/documents/{document}:listen` follows a document. `GET …/documents/{collection}:listen` follows a
 //   collection, with `orderBy` and `pageSize` as in a list.
 // - `POST …/documents:listen` and `POST …/documents/{document}:listen` follow the target in the body: a
-//   `ListenRequest`, or `{"structuredQuery": …}` with the parent in the path.
+//   `ListenRequest`, `{"structuredQuery": …}` with the parent in the path, or `{"structuredPipeline": …}`.
 //
 // - `GET …/documents:changes` follows a whole database; see ``ChangesFeed``.
 //
@@ -28,12 +28,13 @@ extension RESTHandler {
 
   /// Handles a request with `:changes`.
   func changes(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
-    try call.parameters.allowOnly("since", "resumeToken", "auth")
+    try call.parameters.allowOnly("since", "resumeToken", "readTime", "auth")
+    let readTime = try call.parameters.timestamp("readTime")
     let since =
       Self.resumeToken(request.header("last-event-id"))
       ?? Self.resumeToken(call.parameters.value("since") ?? call.parameters.value("resumeToken"))
     try ChangeFeedResponse.start(call.responder, Self.feedFormat(call, request), of: call.database) { wake in
-      try ChangesFeed(service, call.database, as: call.caller, since: since, wake: wake)
+      try ChangesFeed(service, call.database, as: call.caller, since: since, readTime: readTime, wake: wake)
     }
   }
 
@@ -117,12 +118,19 @@ extension RESTHandler {
         decoder.enter("structured_query")
         target = ListenTarget(id: targetID, .query(try decoder.query(value, below: parent)))
         decoder.leave()
+      case "structuredPipeline", "structured_pipeline":
+        decoder.enter("structured_pipeline")
+        let pipeline = try decoder.decode(value, StructuredPipelineMembers())
+        decoder.leave()
+        do throws(Status) {
+          target = try ListenTarget(id: targetID, .documents([])).following(pipeline, in: database)
+        } catch { return .failure(error) }
       case "resumeToken", "resume_token": resumePoint = .token(try decoder.bytes(value, "resume_token"))
       case "readTime", "read_time": resumePoint = .readTime(try decoder.alignedTimestamp(value, "read_time"))
       case "once": isOnce = try decoder.bool(value, "once")
       default:
         // Any other member must belong to a ListenRequest.
-        return listenRequest(try decoder.listenRequest(root, in: database))
+        return listenRequest(try decoder.listenRequest(root, in: database), in: database)
       }
     }
     guard var target else { return .failure(emptyBody) }
@@ -132,17 +140,20 @@ extension RESTHandler {
   }
 
   /// The target that a ListenRequest adds.
-  private static func listenRequest(_ request: DecodedListenRequest) -> Result<ListenTarget, Status> {
+  private static func listenRequest(
+    _ request: DecodedListenRequest, in database: DatabaseID
+  ) -> Result<ListenTarget, Status> {
     switch request {
     case .accepted(.add(let target)): .success(target)
     case .accepted(.remove): .failure(emptyBody)
-    case .refused(_, .invalid(let error)): .failure(Status(error, database: nil))
-    case .refused(_, .pipeline): .failure(Status(.unimplemented, "Listeners on pipelines are not supported."))
+    case .pipeline(let target, let pipeline):
+      Result { () throws(Status) in try target.following(pipeline, in: database) }
+    case .refused(_, let error): .failure(Status(error, database: nil))
     }
   }
 
   private static let emptyBody = Status(
-    .invalidArgument, "The body must contain addTarget, as in a ListenRequest, or structuredQuery.")
+    .invalidArgument, "The body must contain addTarget, as in a ListenRequest, structuredQuery or structuredPipeline.")
 
   private static let targetID: Int32 = 1
 }

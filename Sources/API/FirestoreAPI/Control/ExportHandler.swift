@@ -13,8 +13,8 @@ import WireFormat
 ///   accepts the folder.
 ///
 /// The response is `{}`. Source: requests to the official emulator of June 2025. The caller chooses paths of the
-/// server's machine, so only callers on that machine are served. Unlike the official emulator, Hearth accepts no path
-/// in `export_name`.
+/// server's machine, so only callers on that machine are served, and no web pages. Unlike the official emulator, Hearth
+/// accepts no path in `export_name`.
 struct ExportHandler: Sendable {
   let service: FirestoreService
 
@@ -68,6 +68,10 @@ struct ExportHandler: Sendable {
   private static func fields(_ request: borrowing HTTPRequest, _ names: Set<String>) throws -> [String: String] {
     guard request.clientAddress == nil else {
       throw Status(.permissionDenied, "Exports are written and read on the server's machine, for callers there only.")
+    }
+    // Browsers send these headers, and the tools that export do not.
+    guard request.header("origin") == nil, request.header("sec-fetch-site") == nil else {
+      throw Status(.permissionDenied, "A web page cannot write or read exports on the server's disk.")
     }
     if request.body.isEmpty { return [:] }
     let malformed = Status(.invalidArgument, "Payload isn't valid for request.")

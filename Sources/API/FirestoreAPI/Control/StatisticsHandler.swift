@@ -1,4 +1,5 @@
 import Accounts
+import Basics
 import DatabaseService
 import DocumentModel
 import FileService
@@ -25,6 +26,7 @@ struct StatisticsHandler: Sendable {
     let parameters = try QueryParameters(request.target.pathAndQuery.query)
     guard parameters.value("collections") == nil else { return try sendCollections(parameters, administrator, call) }
     let responder = call.responder
+    let quotas = service.quotas.all.filter { $0.limit != nil }
     service.statistics(as: administrator) { [files, accounts] result in
       // This closure does not run on the loop, so it may count files and accounts.
       let files = try? files?.statistics(as: administrator)
@@ -36,6 +38,7 @@ struct StatisticsHandler: Sendable {
         json.endArray()
         if let accounts { json.append(accounts) }
         if let files { json.append(files) }
+        json.append(quotas)
       }
     }
   }
@@ -80,6 +83,26 @@ extension JSONWriter {
     }
     if !statistics.indexes.isEmpty { append(statistics.indexes) }
     endObject()
+  }
+
+  /// Appends the quotas that are set, as a member.
+  fileprivate mutating func append(_ quotas: [Quota]) {
+    guard !quotas.isEmpty else { return }
+    key("quotas")
+    beginArray()
+    for quota in quotas {
+      beginObject()
+      key("quota")
+      string(quota.kind.rawValue)
+      key("limit")
+      number(quota.limit ?? .max)
+      if quota.kind != .requests {
+        key("used")
+        number(quota.used)
+      }
+      endObject()
+    }
+    endArray()
   }
 
   private mutating func append(_ id: DatabaseID) {

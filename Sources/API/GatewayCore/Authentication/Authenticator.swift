@@ -1,4 +1,5 @@
 package import Accounts
+package import Basics
 package import Callers
 package import DatabaseService
 package import DocumentModel
@@ -26,14 +27,20 @@ package struct Authenticator: Sendable {
   package let hostName: String?
   /// The limits of callers, or `nil` if nothing is limited.
   package let limiter: RateLimiter?
+  /// The quota of the project's requests, or `nil` if none applies.
+  package let requestQuota: RequestQuota?
 
   /// Whether the server is an emulator, which test suites control without credentials.
   package var isForEmulator: Bool { mode.admitsCallersWithoutRules }
 
   /// Creates an authenticator for a server that listens on a host.
-  package init(verifier: (any TokenVerifier)?, mode: ServerMode, hostName: String? = nil, limiter: RateLimiter? = nil) {
+  package init(
+    verifier: (any TokenVerifier)?, mode: ServerMode, hostName: String? = nil, limiter: RateLimiter? = nil,
+    requestQuota: RequestQuota? = nil
+  ) {
     self.verifier = verifier
     self.limiter = limiter
+    self.requestQuota = requestQuota
     self.mode = mode
     self.hostName = hostName
     everyone = nil
@@ -45,6 +52,7 @@ package struct Authenticator: Sendable {
     self.mode = mode
     hostName = nil
     limiter = nil
+    requestQuota = nil
     everyone = caller
   }
 
@@ -95,6 +103,11 @@ package struct Authenticator: Sendable {
 
   /// Whether a header contains a bearer token rather than credentials of another scheme.
   package static func isBearer(_ header: UnsafeRawBufferPointer) -> Bool { bearerToken(header) != nil }
+
+  /// The bearer token of a request, or `nil` if it has none.
+  package static func bearerToken(of request: borrowing HTTPRequest) -> UnsafeRawBufferPointer? {
+    request.header("authorization").flatMap(bearerToken)
+  }
 
   /// The token in a header with the scheme `Bearer`, or with `Firebase`, which Storage clients use.
   private static func bearerToken(_ header: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {

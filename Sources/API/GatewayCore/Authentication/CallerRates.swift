@@ -1,3 +1,4 @@
+package import Basics
 package import Callers
 package import DatabaseService
 import Glibc
@@ -18,6 +19,17 @@ extension RateLimiter {
       request.fill(&network)
       try take(.addressRequests) { $0.combine(network) }
     }
+  }
+}
+
+extension RequestQuota {
+  /// Counts a request of any caller, except one over the admin socket, which only the operator of the server can open.
+  /// - Throws: `RESOURCE_EXHAUSTED` if the project has received too many.
+  package func admit(_ request: borrowing HTTPRequest) throws(Status) {
+    guard !request.isFromAdminSocket, let refusal = refusal() else { return }
+    var status = Status(.resourceExhausted, refusal.error.message)
+    status.retryAfterSeconds = refusal.seconds
+    throw status
   }
 }
 

@@ -31,11 +31,11 @@ extension HTTPRequest {
     return (last ?? header("host")).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Whether the client connected to a proxy by TLS, according to `X-Forwarded-Proto` or `Forwarded`.
+  /// Whether the client connected to the last proxy by TLS, according to the last element of `X-Forwarded-Proto` or
+  /// `Forwarded`. The client may have sent the others. Trust it only if ``isFromProxy``.
   package var isForwardedTLS: Bool {
-    let proto = header("x-forwarded-proto") ?? (isFromProxy ? forwarded("proto") : nil)
-    guard let first = proto?.split(separator: UInt8(ascii: ",")).first else { return false }
-    return Self.trimmed(first).elementsEqual("https".utf8)
+    let proto = lastHeader("x-forwarded-proto").map(Self.lastElement) ?? (isFromProxy ? forwarded("proto") : nil)
+    return proto?.elementsEqual("https".utf8) ?? false
   }
 
   /// The value of a parameter in the last element of the header `Forwarded`, without quotes. An address has no brackets

@@ -13,9 +13,19 @@ extension HTTPRequest {
   /// name lead to this machine (DNS rebinding) and so become the server's own page. The `Host` of such a request is the
   /// site's name, so without an `Origin` the `Host` must be a name that no site can have, or `hostName`, the name on
   /// which the operator lets the server listen.
+  ///
+  /// Browsers send no `Origin` either if a page loads a picture, a script or a frame from another site, but they say so
+  /// in `Sec-Fetch-Site`. A link to the server that a person follows is not a request of the page.
   package func isFromForeignPage(hostName: String?) -> Bool {
     let own = header("host").map(Self.name)
     guard let origin = header("origin") else {
+      if let site = header("sec-fetch-site"), !isNavigation {
+        // Pages of this machine under another port are of the same site as the server, like all names of one domain.
+        if site.elementsEqual("cross-site".utf8) { return true }
+        if site.elementsEqual("same-site".utf8), !(own.map { Self.isLoopback($0) || Self.isNumeric($0) } ?? false) {
+          return true
+        }
+      }
       guard let own else { return false }
       return !Self.isOutOfReach(own) && !(hostName.map { Self.matches(own, $0) } ?? false)
     }
@@ -23,6 +33,28 @@ extension HTTPRequest {
     if Self.isLoopback(host) { return false }
     guard Self.isNumeric(host), let own else { return true }
     return !own.elementsEqual(host)
+  }
+
+  /// Whether the request names the server by a name that no site of the Internet can have, or by `hostName`, and a
+  /// browser sent it for a page of the same origin, if for any. The fields that proxies add are not read, because a
+  /// script can set them.
+  ///
+  /// A proxy may send the name of this machine as `Host`. Therefore the origin may also be `https://PROXY_NAME`, without
+  /// a port.
+  package func isFromOwnPage(hostName: String, proxyName: String?) -> Bool {
+    guard let named = header("host") ?? header(":authority"), !named.isEmpty else { return false }
+    let own = Self.name(named)
+    guard Self.matches(own, hostName) || Self.isOutOfReach(own) else { return false }
+    guard let origin = header("origin") else { return true }
+    if let proxyName, let rest = origin.dropping("https://"), Self.matches(rest, proxyName) { return true }
+    guard let rest = origin.dropping("http://") ?? origin.dropping("https://") else { return false }
+    return rest.elementsEqual(named)
+  }
+
+  /// Whether a person opens the URL in a window of the browser, by a link for example.
+  private var isNavigation: Bool {
+    guard method == .get || method == .head else { return false }
+    return header("sec-fetch-dest")?.elementsEqual("document".utf8) ?? false
   }
 
   /// Returns the host of `http://HOST:PORT`, or `nil` if the origin has another form.

@@ -1,3 +1,4 @@
+import Basics
 import DatabaseService
 package import Transport
 
@@ -72,6 +73,9 @@ private struct BoundRoute<Target: API>: Endpoint {
     let caller = try target.authenticate(request, route.access)
     try route.access.require(caller, target.authenticator)
     if let limiter = target.authenticator.limiter, route.kind != .operations { try limiter.admit(caller, request) }
+    if let quota = target.authenticator.requestQuota, quota.isLimited, route.kind != .operations {
+      try quota.admit(request)
+    }
     let authenticator = target.authenticator
     if authenticator.isForEmulator, caller.isAdmin || route.isForTools,
       request.isFromForeignPage(hostName: authenticator.hostName)

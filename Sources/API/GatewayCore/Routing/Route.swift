@@ -72,7 +72,7 @@ package struct HTTPMethods: OptionSet, Sendable {
   package static let all = HTTPMethods(rawValue: 127)
 
   /// The set of one method.
-  init(_ method: HTTPMethod) {
+  package init(_ method: HTTPMethod) {
     self =
       switch method {
       case .get: .get

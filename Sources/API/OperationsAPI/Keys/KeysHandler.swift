@@ -180,12 +180,25 @@ package final class KeysHandler: API {
         .invalidArgument,
         "The server does not know its public URL. Send {\"name\": …, \"url\": …}, or start it with --public-url.")
     }
+    guard Self.isServerURL(url) else {
+      throw Status(.invalidArgument, "\"url\" must be the URL of the server, such as https://db.example.com.")
+    }
     let (accounts, client) = (accounts, request.clientAddress)
     Self.work(call.responder) { () throws(TokenError) in
       let file = try accounts.serviceKeys.create(name: name, url: url)
       accounts.audit(.keyCreated, from: client) { $0.key = name }
       return file
     }
+  }
+
+  /// The longest URL of a key, in bytes.
+  private static let urlBytesMax = 2048
+
+  /// Whether a text is an HTTP URL. Programs connect to it, and pages can show it as a link.
+  private static func isServerURL(_ text: String) -> Bool {
+    guard text.utf8.count <= urlBytesMax, let end = text.firstRange(of: "://") else { return false }
+    return ["http", "https"].contains(text[..<end.lowerBound]) && end.upperBound < text.endIndex
+      && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"\"'<>\\`".utf8.contains($0) }
   }
 
   private func revokeKey(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
@@ -215,6 +228,9 @@ package final class KeysHandler: API {
     let body = try Self.object(request.body)
     guard let user = SignedInUser(test: body, nowSeconds: accounts.nowSeconds) else {
       throw Status(.invalidArgument, "The body must be {\"uid\": …, \"claims\": {…}}.")
+    }
+    if let name = ReservedClaims.first(in: user.customClaims) {
+      throw Status(.invalidArgument, "\"claims\" must not contain \"\(name)\", which the server sets.")
     }
     let (accounts, client) = (accounts, request.clientAddress)
     Self.work(call.responder) { () throws(TokenError) in

@@ -53,12 +53,21 @@ package final class MetricsReport: Sendable {
     for source in sources { text.sample(source.labels, source.channels()) }
     appendService(of: sources, to: &text)
     appendLimits(of: sources, to: &text)
+    appendQuotas(of: sources, to: &text)
     appendCommits(of: sources, to: &text, as: administrator)
     appendListeners(of: sources, to: &text, as: administrator)
     appendDatabases(of: sources, to: &text, as: administrator)
     text.family(
       "hearth_rules_stale_files", .gauge, "Rules files whose latest version does not compile and is not in force.")
     text.sample([], operations.staleRulesFiles())
+    if let backups = operations.backups {
+      text.family(
+        "hearth_backup_last_success_timestamp_seconds", .gauge,
+        "Time of the last scheduled backup that this server completed; 0 if none.")
+      text.sample([], backups.lastSuccessSeconds)
+      text.family("hearth_backup_failures_total", .counter, "Scheduled backups that failed.")
+      text.sample([], backups.failures)
+    }
     text.family("hearth_log_dropped_lines_total", .counter, "Log lines dropped because their reader was too slow.")
     text.sample([], operations.droppedLogLines())
     ProcessUse.now().append(to: &text)
@@ -135,6 +144,26 @@ package final class MetricsReport: Sendable {
         text.sample(source.labels + [("limit", kind.name)], limiter.refusals(kind))
       }
     }
+  }
+
+  private func appendQuotas(of sources: [MetricsSource], to text: inout MetricsText) {
+    let rows = sources.map { source in (source.labels, source.service.quotas.all.filter { $0.limit != nil }) }
+    guard rows.contains(where: { !$0.1.isEmpty }) else { return }
+    func family(_ name: String, _ kind: MetricsText.Kind, _ help: StaticString, _ value: (Quota) -> Int?) {
+      text.family(name, kind, help)
+      for (labels, quotas) in rows {
+        for quota in quotas {
+          if let value = value(quota) { text.sample(labels + [("quota", quota.kind.rawValue)], value) }
+        }
+      }
+    }
+    family("hearth_quota_limit", .gauge, "Quotas of a project: bytes, accounts, streams, or requests in a minute.") {
+      $0.limit
+    }
+    family("hearth_quota_used", .gauge, "Amounts of a project that its quotas count.") {
+      $0.kind == .requests ? nil : $0.used
+    }
+    family("hearth_quota_refused_total", .counter, "Requests refused because a quota was reached.") { $0.refusals }
   }
 
   private func appendCommits(

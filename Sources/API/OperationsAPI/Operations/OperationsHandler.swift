@@ -45,8 +45,8 @@ package final class OperationsHandler: API {
       Route([.get, .head], ["/healthz"], kind: .operations, access: .everyone) { _, _, call in
         send(200, plain, Array("ok\n".utf8), call.responder.exchange)
       },
-      Route([.get, .head], ["/readyz"], kind: .operations, access: .caller) { $0.readiness($2) },
-      Route([.get, .head], ["/metrics"], kind: .operations, access: .caller) { $0.metrics($2) },
+      Route([.get, .head], ["/readyz"], kind: .operations, access: .caller) { $0.readiness($1, $2) },
+      Route([.get, .head], ["/metrics"], kind: .operations, access: .caller) { $0.metrics($1, $2) },
     ]
   }
 
@@ -55,26 +55,36 @@ package final class OperationsHandler: API {
     (try? authenticator.caller(of: request)) ?? .unauthenticated
   }
 
-  /// Responds that the method is not supported.
+  /// Responds that the method is not supported, or that the caller may not make the request.
   package func refuse(_ error: any Error, _ request: borrowing HTTPRequest, _ responder: Responder) {
+    if let status = error as? Status, status.code == .permissionDenied {
+      return Self.send(403, Self.json, ErrorJSON.encode(status, httpStatus: 403), responder.exchange)
+    }
     Self.send(405, Self.plain, Array("Method Not Allowed\n".utf8), responder.exchange)
   }
 
-  /// Returns the proof that a caller may see details, or `nil` if it may not.
-  private func administrator(_ caller: Caller) -> Administrator? {
-    try? service.administrator(caller)
+  /// Returns the proof that a caller may see details, or `nil` if it may not. An emulator admits every caller, but not
+  /// the pages of other sites.
+  private func administrator(_ request: borrowing HTTPRequest, _ caller: Caller) -> Administrator? {
+    if authenticator.isForEmulator, request.isFromForeignPage(hostName: authenticator.hostName) { return nil }
+    return try? service.administrator(caller)
   }
 
-  private func readiness(_ call: RoutedCall) {
+  private func readiness(_ request: borrowing HTTPRequest, _ call: RoutedCall) {
     let exchange = call.responder.exchange
-    guard administrator(call.caller) != nil else { return sendReadiness(exchange) }
+    guard administrator(request, call.caller) != nil else { return sendReadiness(exchange) }
     work(trusted, exchange) { [operations] in Self.readiness(operations.unready()) }
   }
 
-  private func metrics(_ call: RoutedCall) {
+  private func metrics(_ request: borrowing HTTPRequest, _ call: RoutedCall) {
     let exchange = call.responder.exchange
-    guard let administrator = administrator(call.caller) else {
-      let status = Status(.permissionDenied, "Metrics require an administrator's token, or --metrics-address.")
+    guard let administrator = administrator(request, call.caller) else {
+      let status = Status(
+        .permissionDenied,
+        authenticator.isForEmulator
+          ? "A page of another site cannot read the metrics of this emulator. Use localhost, a numeric address, a name "
+            + "without dots, or the name in --host."
+          : "Metrics require an administrator's token, or --metrics-address.")
       return Self.send(403, Self.json, ErrorJSON.encode(status, httpStatus: 403), exchange)
     }
     work(trusted, exchange) { [metrics] in (200, Self.metricsText, metrics.text(as: administrator)) }

@@ -1,3 +1,4 @@
+package import Basics
 package import Transport
 
 /// The parts of a server that a gateway needs to report its state to operators.
@@ -12,19 +13,22 @@ package struct OperationsService: Sendable {
   package var droppedLogLines: @Sendable () -> Int
   /// Returns the number of rules files whose latest version does not compile and is not in force.
   package var staleRulesFiles: @Sendable () -> Int
+  /// The outcomes of the scheduled backups, or `nil` if none are scheduled.
+  package var backups: BackupOutcomes?
   /// The addresses of the services of an emulator.
   package var hub: EmulatorHub
 
   package init(
     counters: TransportCounters, version: String, unready: @escaping @Sendable () -> [String],
     droppedLogLines: @escaping @Sendable () -> Int = { 0 }, staleRulesFiles: @escaping @Sendable () -> Int = { 0 },
-    hub: EmulatorHub = EmulatorHub()
+    backups: BackupOutcomes? = nil, hub: EmulatorHub = EmulatorHub()
   ) {
     self.counters = counters
     self.version = version
     self.unready = unready
     self.droppedLogLines = droppedLogLines
     self.staleRulesFiles = staleRulesFiles
+    self.backups = backups
     self.hub = hub
   }
 }

@@ -34,6 +34,9 @@ extension Command {
       guard let claims = MapValue(json: Array(text.utf8)) else {
         throw CommandFailure.usage("'--claims' must be a JSON object, such as '{\"role\": \"editor\"}'")
       }
+      if let name = ReservedClaims.first(in: claims) {
+        throw CommandFailure.usage("'--claims' must not contain \"\(name)\", which every token has already")
+      }
       request["claims"] = .map(claims)
     }
     let now = Clock.system.now() / 1_000_000

@@ -15,9 +15,11 @@ import KeyValue
 ///     content/{sha256}.{piece}     the content of files, which backups share
 ///     running/{name}               exists while a backup is made, and reserves the name
 ///
+/// An incremental backup has the changes of databases instead of their files, see ``BackupState``.
+///
 /// A backup uploads only content that the bucket lacks. Memory: two pieces and the list.
 struct BackupBucket: BackupPlace {
-  private let store: any BucketStore
+  let store: any BucketStore
   private let now: () -> Timestamp
   /// The size of an object, in bytes. Stores limit the size of a request.
   private let pieceBytes: Int
@@ -47,15 +49,23 @@ struct BackupBucket: BackupPlace {
 
   func facts(of name: BackupName) throws -> BackupFacts {
     let manifest = try manifest(name)
-    return BackupFacts(size: manifest.size, source: manifest.source)
+    return BackupFacts(size: manifest.size, source: manifest.source, parent: manifest.parent)
+  }
+
+  func parent(of name: BackupName) throws -> BackupName? { try manifest(name).parent }
+
+  func state(of name: BackupName) throws -> BackupState? {
+    for (line, file) in try files(of: name).enumerated() where file.path == BackupState.fileName {
+      var bytes: [UInt8] = []
+      try fetch(file, Self.object(file.path, name, line: line)) { bytes += $0 }
+      return try BackupState(bytes, of: "\(text)\(Self.manifest(name))")
+    }
+    return nil
   }
 
   func databases(of name: BackupName) throws -> [DatabaseID] {
-    try files(of: name).compactMap { file in
-      let parts = file.path.split(separator: "/").map(String.init)
-      guard parts.count == 4, parts[0] == "databases", parts[3] == "data.mdb" else { return nil }
-      return DatabaseID(project: parts[1], database: parts[2])
-    }
+    if try manifest(name).parent != nil { return try BackupChain(name, in: self).databases }
+    return try files(of: name).compactMap { DatabaseID(file: $0.path) }
   }
 
   func directory(of name: BackupName) -> String? { nil }
@@ -92,7 +102,9 @@ struct BackupBucket: BackupPlace {
 
   // MARK: Backups
 
-  func make(_ name: BackupName, of source: DirectoryReader, progress: (String) -> Void) throws -> BackupOutcome {
+  func make(
+    _ name: BackupName, of source: DirectoryReader, since parent: BackupParent?, progress: (String) -> Void
+  ) throws -> BackupOutcome {
     // A store may create a missing bucket for an object. A misspelled name must fail instead.
     _ = try names()
     // This comes before the list of contents: a process that removes backups meanwhile then keeps all contents. Its
@@ -107,7 +119,10 @@ struct BackupBucket: BackupPlace {
     let temporary = DatabaseChoice.environment("TMPDIR") ?? "/var/tmp"
     let output = UnfinishedOutput(of: "\(access(source.path, W_OK) == 0 ? source.path : temporary)/hearth-backup")
     defer { FolderEntries.removeAll(output.path) }
-    let contents = try Backup(source, linksContent: true).copy(to: output, progress: progress)
+    let copy = try Backup(source, linksContent: true, since: parent).copy(to: output, progress: progress)
+    let state = try DigestedFile("\(output.path)/\(BackupState.fileName)")
+    try state.write(Array(copy.state.text.utf8))
+    _ = try state.finish()
     let total = try FolderIterator.size(of: output.path)
     var files: [BackedUpFile] = []
     var (done, added) = (0, 0)
@@ -119,7 +134,7 @@ struct BackupBucket: BackupPlace {
       } else {
         var sent = 0
         let (file, bytes) = try send(path, as: object) { take in
-          try Self.forEachPiece(of: "\(output.path)/\(path)") { piece in
+          try DigestedFile.forEachPart(of: "\(output.path)/\(path)") { piece in
             try take(piece)
             sent += piece.count
             progress("\(ByteCount.text(done + sent)) of \(ByteCount.text(total)) stored")
@@ -139,9 +154,16 @@ struct BackupBucket: BackupPlace {
     let (list, _) = try send("list", as: Self.list(name)) { take in try take(Array(text.utf8)) }
     let manifest = BackupManifest(
       time: name.time, size: total, addedBytes: added, list: list, origin: name.origin,
-      source: BackupOrigin.text(of: source.path))
+      source: BackupOrigin.text(of: source.path), parent: copy.state.parent)
     guard try store.putNew(Self.manifest(name), manifest.json) else { throw isTaken }
-    return BackupOutcome(size: total, addedBytes: added, contents: contents)
+    // A process that removes the parent looks for the manifest above after it has removed that of the parent.
+    if let parent = copy.state.parent, try store.get(Self.manifest(parent)) == nil {
+      try store.remove(Self.manifest(name))
+      throw CommandFailure.failed("another process removed the backup \(parent.text); run the command again")
+    }
+    return BackupOutcome(
+      size: total, addedBytes: added, contents: copy.files, parent: copy.state.parent, notes: copy.notes,
+      logOrigins: copy.logOrigins)
   }
 
   /// Returns the names of the pieces of content that the bucket has.
@@ -169,6 +191,9 @@ struct BackupBucket: BackupPlace {
   // MARK: Restores
 
   func restore(_ name: BackupName, to path: String, progress: (String) -> Void) throws {
+    if try manifest(name).parent != nil {
+      return try BackupChain(name, in: self).restore(to: path, progress: progress)
+    }
     let files = try files(of: name)
     let total = files.reduce(0) { $0 + $1.size }
     let target = LocalPath.withoutLastSlashes(path)
@@ -177,14 +202,22 @@ struct BackupBucket: BackupPlace {
     }
     let output = UnfinishedOutput(of: target)
     do {
-      try Self.makeFolder(output.path)
+      try LocalPath.makeFolder(output.path)
       output.lock()
       var done = 0
       for (line, file) in files.enumerated() {
-        try Self.makeFolders(of: file.path, in: output.path)
+        if file.path == BackupState.fileName {
+          // The data directory does not contain it.
+          try fetch(file, Self.object(file.path, name, line: line)) { _ in }
+          continue
+        }
+        try LocalPath.makeFolders(of: file.path, in: output.path)
         try fetch(file, Self.object(file.path, name, line: line), to: "\(output.path)/\(file.path)") { count in
           done += count
           progress("\(ByteCount.text(done)) of \(ByteCount.text(total)) restored")
+        }
+        if DatabaseID(file: file.path) != nil {
+          try BackupChain.renewIncarnation(of: "\(output.path)/\(file.path)")
         }
       }
       // Writes the entries of the folders.
@@ -203,14 +236,46 @@ struct BackupBucket: BackupPlace {
     _ id: DatabaseID, of name: BackupName, to path: String, progress: (String) -> Void
   ) throws {
     let wanted = String(DataDirectory.file(of: id, in: "").dropFirst())
+    if try manifest(name).parent != nil {
+      try BackupChain(name, in: self).copy(wanted, to: path, progress: progress)
+    } else if try !fetch(wanted, of: name, to: path, progress) {
+      throw CommandFailure.failed("the backup \(name.text) has no database \(id)")
+    }
+  }
+
+  func copyStore(
+    _ store: BackupState.Store, of name: BackupName, to path: String, progress: (String) -> Void
+  ) throws {
+    guard try fetch(store.file, of: name, to: path, progress) else {
+      throw CommandFailure.data("the backup \(name.text) has no \(store.file); restore another backup")
+    }
+  }
+
+  /// Copies a file of a backup to a new file. Returns whether the backup has it.
+  private func fetch(
+    _ wanted: String, of name: BackupName, to path: String, _ progress: (String) -> Void
+  ) throws -> Bool {
     for (line, file) in try files(of: name).enumerated() where file.path == wanted {
       var done = 0
-      return try fetch(file, Self.object(file.path, name, line: line), to: path) { count in
+      try fetch(file, Self.object(file.path, name, line: line), to: path) { count in
         done += count
         progress("\(ByteCount.text(done)) of \(ByteCount.text(file.size)) restored")
       }
+      return true
     }
-    throw CommandFailure.failed("the backup \(name.text) has no database \(id)")
+    return false
+  }
+
+  func copyContents(_ folder: String, of name: BackupName, to target: String, progress: (String) -> Void) throws {
+    var done = 0
+    for (line, file) in try files(of: name).enumerated() where file.path.hasPrefix("\(folder)/content/") {
+      let path = String(file.path.dropFirst(folder.count + 1))
+      try LocalPath.makeFolders(of: path, in: target)
+      try fetch(file, Self.object(file.path, name, line: line), to: "\(target)/\(path)") { count in
+        done += count
+        progress("\(ByteCount.text(done)) of files restored")
+      }
+    }
   }
 
   /// Copies a stored file to a new file. `take` receives the number of bytes of each part.
@@ -225,25 +290,20 @@ struct BackupBucket: BackupPlace {
     guard fsync(descriptor) == 0 else { throw StorageError.system(operation: "fsync", path: path, code: errno) }
   }
 
-  private static func makeFolders(of path: String, in root: String) throws(StorageError) {
-    guard path.utf8.contains(UInt8(ascii: "/")) else { return }
-    let folder = LocalPath.folder(of: path)
-    try makeFolders(of: folder, in: root)
-    try makeFolder("\(root)/\(folder)")
-  }
-
-  private static func makeFolder(_ path: String) throws(StorageError) {
-    guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
-      throw .system(operation: "mkdir", path: path, code: errno)
-    }
-  }
-
   // MARK: Removal
 
   func remove(_ names: [BackupName]) throws {
     guard !names.isEmpty else { return }
+    try checkThatNoneNeeds(names)
     // Without its manifest, an incompletely removed backup does not exist.
-    for name in names { try store.remove(Self.manifest(name)) }
+    var manifests: [String: [UInt8]] = [:]
+    for name in names { manifests[Self.manifest(name)] = try store.get(Self.manifest(name)) }
+    for name in names.sorted().reversed() { try store.remove(Self.manifest(name)) }
+    do { try checkThatNoneNeeds(names) } catch {
+      // Meanwhile, another process has made a backup that continues one of these.
+      for (object, manifest) in manifests { try store.put(object, manifest) }
+      throw error
+    }
     let kept = try self.names()
     var content: Set<String> = []
     for name in kept {
@@ -278,8 +338,6 @@ struct BackupBucket: BackupPlace {
 
   // MARK: Pieces
 
-  private static let noDigests = CommandFailure.failed(
-    "libcrypto cannot compute SHA-256; check the OpenSSL configuration")
   private static let readBytes = 1 << 20
 
   private func damaged(_ file: BackedUpFile) -> CommandFailure {
@@ -302,7 +360,7 @@ struct BackupBucket: BackupPlace {
     }
     if let compressor { try pieces.add(try compressor.encode([], isLast: true)) }
     try pieces.finish()
-    guard let digest = hash.finish() else { throw Self.noDigests }
+    guard let digest = hash.finish() else { throw DigestedFile.noDigests }
     let file = BackedUpFile(path: path, size: size, digest: Hexadecimal.text(digest), pieceCount: pieces.count)
     return (file, pieces.byteCount)
   }
@@ -324,7 +382,7 @@ struct BackupBucket: BackupPlace {
         try take(part)
       }
     }
-    guard let digest = hash.finish() else { throw Self.noDigests }
+    guard let digest = hash.finish() else { throw DigestedFile.noDigests }
     guard size == file.size, Hexadecimal.text(digest) == file.digest, decompressor?.isComplete ?? true else {
       throw damaged(file)
     }
@@ -347,24 +405,6 @@ struct BackupBucket: BackupPlace {
       if failure != nil { throw damaged(file) }
       if part.isEmpty, position == piece.count { return }
       try take(part)
-    }
-  }
-
-  private static func forEachPiece(of path: String, _ take: ([UInt8]) throws -> Void) throws {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw StorageError.system(operation: "open", path: path, code: errno) }
-    defer { close(descriptor) }
-    while true {
-      var code: Int32 = 0
-      let bytes = [UInt8](unsafeUninitializedCapacity: readBytes) { space, count in
-        let result = read(descriptor, space.baseAddress, space.count)
-        code = result < 0 ? errno : 0
-        count = max(0, result)
-      }
-      if code == EINTR { continue }
-      guard code == 0 else { throw StorageError.system(operation: "read", path: path, code: code) }
-      if bytes.isEmpty { return }
-      try take(bytes)
     }
   }
 }

@@ -30,16 +30,33 @@ enum BackupChoice {
   static func now() -> Timestamp { Timestamp(uncheckedMicroseconds: Clock.system.now()) }
 
   /// Returns the place that an operand names, for the backups of a data directory.
+  /// - Parameter prefix: the beginning of the options' names on the command line, such as `backup-`, for messages.
   /// - Throws: ``CommandFailure`` if the operand, an option or a credential is invalid, or the place is in the directory.
-  static func place(_ text: String, _ arguments: Arguments, of directory: String) throws -> any BackupPlace {
-    if !text.contains("://"), let root = realPath(directory) {
-      let place = realPath(text) ?? realPath(LocalPath.folder(of: LocalPath.withoutLastSlashes(text))) ?? ""
+  static func place(
+    _ text: String, _ arguments: Arguments, of directory: String, prefix: String = ""
+  ) throws -> any BackupPlace {
+    if !text.contains("://") {
+      let (root, place) = (futurePath(directory), futurePath(text))
       guard place != root, !place.hasPrefix(root + "/") else {
         throw CommandFailure.usage(
           "\(text) is in the data directory \(directory); a backup there is lost with it, so name a folder elsewhere")
       }
     }
-    return try place(text, arguments)
+    return try place(text, arguments, prefix: prefix)
+  }
+
+  /// Returns the path that a folder has when it exists: without links, and with the parts that are missing now. The
+  /// server creates its data directory at the first start.
+  private static func futurePath(_ path: String) -> String {
+    var (existing, missing) = (LocalPath.withoutLastSlashes(path), "")
+    while true {
+      if let found = realPath(existing) { return found == "/" && !missing.isEmpty ? missing : found + missing }
+      let parent = LocalPath.folder(of: existing)
+      // Without the working directory, no relative path exists.
+      guard parent != existing else { return path }
+      missing = "/\(FileLocation.lastPart(existing))\(missing)"
+      existing = LocalPath.withoutLastSlashes(parent)
+    }
   }
 
   private static func realPath(_ path: String) -> String? {
@@ -50,7 +67,8 @@ enum BackupChoice {
 
   /// Returns the place that an operand names.
   /// - Throws: ``CommandFailure`` if the operand, an option or a credential is invalid.
-  static func place(_ text: String, _ arguments: Arguments) throws -> any BackupPlace {
+  static func place(_ text: String, _ arguments: Arguments, prefix optionPrefix: String = "") throws -> any BackupPlace
+  {
     guard !text.isEmpty else { throw CommandFailure.usage("the place for backups must not be empty") }
     guard let end = text.firstRange(of: "://") else {
       let unused = options.map(\.name).filter(arguments.has)
@@ -65,28 +83,32 @@ enum BackupChoice {
     switch text[..<end.lowerBound] {
     case "gs":
       if arguments.has("region") { throw arguments.refusal(of: ["region"], "is for s3:// only") }
-      let server = try ServerClient(url: arguments.value("endpoint") ?? cloudStorage, arguments, option: "--endpoint")
+      let server = try ServerClient(
+        url: arguments.value("endpoint") ?? cloudStorage, arguments, option: "--\(optionPrefix)endpoint")
       return BackupBucket(CloudStorageBucket(bucket, prefix: prefix, server), now: now)
-    case "s3": return BackupBucket(try s3(bucket, prefix, arguments), now: now)
+    case "s3": return BackupBucket(try s3(bucket, prefix, arguments, optionPrefix), now: now)
     default:
       throw CommandFailure.usage(
         "'\(text)' is not a place for backups; write a path, gs://BUCKET/PREFIX or s3://BUCKET/PREFIX")
     }
   }
 
-  private static func s3(_ bucket: String, _ prefix: String, _ arguments: Arguments) throws -> S3Bucket {
+  private static func s3(
+    _ bucket: String, _ prefix: String, _ arguments: Arguments, _ optionPrefix: String
+  ) throws -> S3Bucket {
     let region = arguments.value("region") ?? DatabaseChoice.environment("AWS_REGION") ?? "us-east-1"
     let url = arguments.value("endpoint") ?? "https://s3.\(region).amazonaws.com"
     let (_, _, isSecure) = try ServerClient.address(url)
     guard isSecure || WebHost.isLoopback(url) else {
-      throw arguments.refusal(of: "endpoint", url, "must be https, because backups contain secrets")
+      throw CommandFailure.usage("'--\(optionPrefix)endpoint \(url)' must be https, because backups contain secrets")
     }
     return try S3Bucket(
-      bucket, prefix: prefix, at: url, S3Signature(credentials: try credentials(arguments), region: region),
+      bucket, prefix: prefix, at: url,
+      S3Signature(credentials: try credentials(arguments, optionPrefix), region: region),
       authoritiesFile: DatabaseChoice.authorities(arguments))
   }
 
-  private static func credentials(_ arguments: Arguments) throws -> S3Credentials {
+  private static func credentials(_ arguments: Arguments, _ optionPrefix: String) throws -> S3Credentials {
     if let path = arguments.value("key") ?? DatabaseChoice.environment("AWS_SHARED_CREDENTIALS_FILE") {
       let profile = DatabaseChoice.environment("AWS_PROFILE") ?? "default"
       guard let credentials = S3Credentials(file: try BackupChoice.text(of: path), profile: profile) else {
@@ -99,8 +121,8 @@ enum BackupChoice {
       let secret = DatabaseChoice.environment("AWS_SECRET_ACCESS_KEY")
     else {
       throw CommandFailure.usage(
-        "s3:// needs credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a credentials file with --key"
-      )
+        "s3:// needs credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a credentials file with "
+          + "--\(optionPrefix)key")
     }
     return S3Credentials(id: id, secret: secret, token: DatabaseChoice.environment("AWS_SESSION_TOKEN"))
   }

@@ -41,7 +41,8 @@ struct BackedUpFile: Equatable {
     guard Self.contentDigest(path).map({ $0 == digest }) ?? true else { return nil }
   }
 
-  private static func isSafe(_ path: Substring) -> Bool {
+  /// Whether a path cannot lead out of a folder.
+  static func isSafe(_ path: Substring) -> Bool {
     let parts = path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
     return !path.utf8.contains(0)
       && parts.allSatisfy { !$0.isEmpty && !$0.elementsEqual(".".utf8) && !$0.elementsEqual("..".utf8) }
@@ -50,12 +51,14 @@ struct BackedUpFile: Equatable {
 
 /// The facts about a backup in a bucket. They are stored last, so a backup exists when its manifest does.
 struct BackupManifest: Equatable {
-  /// The format that this version writes, and the newest that it reads.
+  /// The format of a full backup.
   static let format = 1
+  /// The format of an incremental backup, and the newest that this version reads.
+  static let incrementalFormat = 2
 
   /// The time at which the copy of the data directory began.
   var time: Timestamp
-  /// The size of the data directory, in bytes.
+  /// The size of the data directory, or of what an incremental backup stores of it, in bytes.
   var size: Int
   /// The number of bytes that this backup added to the bucket, without its list and its manifest.
   var addedBytes: Int
@@ -65,12 +68,15 @@ struct BackupManifest: Equatable {
   var origin: String?
   /// The machine and the path of the data directory.
   var source: String?
+  /// The backup that an incremental backup needs.
+  var parent: BackupName?
 
   init(
-    time: Timestamp, size: Int, addedBytes: Int, list: BackedUpFile, origin: String? = nil, source: String? = nil
+    time: Timestamp, size: Int, addedBytes: Int, list: BackedUpFile, origin: String? = nil, source: String? = nil,
+    parent: BackupName? = nil
   ) {
     (self.time, self.size, self.addedBytes, self.list) = (time, size, addedBytes, list)
-    (self.origin, self.source) = (origin, source)
+    (self.origin, self.source, self.parent) = (origin, source, parent)
   }
 
   /// Reads a manifest.
@@ -80,7 +86,7 @@ struct BackupManifest: Equatable {
     guard let tree = try? JSONTree(parsing: json), let format = tree["format"]?.text.flatMap({ Int($0) }) else {
       throw damaged
     }
-    guard format <= Self.format else {
+    guard format <= Self.incrementalFormat else {
       throw CommandFailure.data(
         "\(place) has format \(format), which a newer version of hearth wrote; use that version")
     }
@@ -88,21 +94,24 @@ struct BackupManifest: Equatable {
       let size = tree["size"]?.text.flatMap({ Int($0) }), let added = tree["added"]?.text.flatMap({ Int($0) }),
       let list = tree["list"]?.text.flatMap({ BackedUpFile(line: $0[...]) })
     else { throw damaged }
+    let parent = tree["parent"]?.text.map { BackupName($0) }
+    guard (parent == nil) == (format < Self.incrementalFormat), parent.map({ $0 != nil }) ?? true else { throw damaged }
     self.init(
       time: time, size: size, addedBytes: added, list: list, origin: tree["origin"]?.text,
-      source: tree["source"]?.text)
+      source: tree["source"]?.text, parent: parent ?? nil)
   }
 
   /// The manifest as JSON. Numbers are strings, because sizes can exceed what JSON readers keep exactly.
   var json: [UInt8] {
     JSONWriter.report { json in
-      json.add("format", "\(Self.format)")
+      json.add("format", "\(parent == nil ? Self.format : Self.incrementalFormat)")
       json.add("time", time.description)
       json.add("size", "\(size)")
       json.add("added", "\(addedBytes)")
       json.add("list", list.line)
       json.add("origin", origin)
       json.add("source", source)
+      json.add("parent", parent?.text)
     }
   }
 }

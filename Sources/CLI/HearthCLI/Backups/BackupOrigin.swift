@@ -74,7 +74,9 @@ final class BackupOrigin {
       "\(String(decoding: host, as: UTF8.self)):\(path.map { String(cString: $0) } ?? directory)")
   }
 
-  private static func read(_ directory: String) throws -> String? {
+  /// Returns the stored identity of a directory, or `nil` if it has none yet.
+  /// - Throws: ``CommandFailure`` if the identity is damaged.
+  static func read(_ directory: String) throws -> String? {
     let file = "\(directory)/\(fileName)"
     guard let bytes = try ConfigurationFile.bytes(of: file) else { return nil }
     let text = String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)

@@ -14,13 +14,25 @@ extension Command {
       .value(
         "unless-newer-than", "TIME",
         "do nothing if the newest backup of this directory is younger, such as 24h or 30m"),
+      .flag("incremental", "store only what changed since the newest backup of this directory"),
+      .value(
+        "full-every", "TIME", "as --incremental, but make a full backup if the last one is older than this, such as 7d"),
       .flag("quiet", "show no progress and no summary"),
+      .flag("json", "print the result as JSON, in one line, and show no progress"),
     ] + BackupChoice.options,
     details: """
       The backup shows the data directory as of one moment, as `hearth backup` describes it, even while a server uses it.
       Its name is the time and the identity of the data directory, such as 2026-11-22T031500Z-4f1c2a9b. So several servers
       can use the same PLACE. The first backup stores the identity in DIR/backup-id. A restored directory gets another
       one, so it never removes backups of the original.
+
+      An incremental backup stores the documents that changed since the newest backup of the directory, its parent, and
+      needs it and all backups before it, down to a full one. It takes a time that depends on the changes, not on the size
+      of the databases. Accounts and the metadata of files are stored as a whole if they changed. The verb stores a
+      database as a whole, and says so, if the database was cleared or replaced, if its indexes changed, or if its change
+      log no longer reaches back to the parent. The log covers seven days and five million changes. The backup is a full
+      one if there is no parent, if the parent has no `\(BackupState.fileName)` because an older version made it, or if
+      the parent is the last of \(BackupChain.membersMax) backups. --keep never removes a backup that a kept one needs.
 
       Only one backup of a data directory is made at a time. While another process makes one, the verb waits for
       three seconds, and then fails with exit code \(ExitCode.busy). The server then skips its backup and tries again later.
@@ -37,13 +49,17 @@ extension Command {
       (
         "hearth backups create /backups --keep 14 --data ./hearth-data", "in a folder; keeps two weeks of daily backups"
       ),
+      (
+        "hearth backups create /backups --full-every 7d --keep 48", "hourly, by a timer: mostly incremental backups"
+      ),
       ("hearth backups create s3://my-backups/hearth --region eu-central-1 --keep 14", "in a bucket of Amazon S3"),
       ("hearth backups create gs://my-backups/hearth --key backup.json", "in a bucket of Cloud Storage"),
     ],
     run: { arguments in
       let keep = try arguments.integer("keep", in: 1...1_000_000)
       let age = try arguments.seconds("unless-newer-than")
-      let isQuiet = arguments.has("quiet")
+      let printsJSON = arguments.has("json")
+      let isQuiet = arguments.has("quiet") || printsJSON
       let directory = arguments.value("data") ?? "./hearth-data"
       let place = try BackupChoice.place(arguments.operands[0], arguments, of: directory)
       let source = try DirectoryReader(directory)
@@ -55,20 +71,31 @@ extension Command {
             + "the command once as the owner of the directory, or leave out --keep")
       }
       let name = unusedName(in: place, of: origin)
-      if let age, let newest = try? place.names().last(where: { $0.origin == origin.id }),
+      // A backup with a later time was made while the clock was ahead, and says nothing about the last hours.
+      if let age, let newest = try? place.names().last(where: { $0.origin == origin.id && $0 <= name }),
         name.time.seconds - newest.time.seconds < Int64(age)
       {
+        if printsJSON { Terminal.output.write(BackupReport(name: newest.text, isMade: false, size: 0).json()) }
         if !isQuiet { Terminal.output.write("the backup \(newest.text) in \(place.text) is new enough\n") }
         return 0
       }
       var progress = Progress(isQuiet: isQuiet)
       defer { progress.clear() }
-      let outcome = try place.make(name, of: source) { text in progress.show(text) }
-      var removed: [BackupName] = []
-      if let keep { removed = try place.names().filter { $0.origin == origin.id }.dropLast(keep) }
-      try place.remove(removed)
+      let (parent, note) = try BackupParent.chosen(for: name, arguments, in: place)
+      let outcome = try place.make(name, of: source, since: parent) { text in progress.show(text) }
       progress.clear()
+      for note in outcome.notes + (note.map { ["\(name.text) is a full backup: \($0)"] } ?? []) {
+        Terminal.error.write("hearth: \(TerminalText.line(note))\n")
+      }
+      var removed: [BackupName] = []
+      if let keep {
+        removed = try place.removable(place.names().filter { $0.origin == origin.id }, keep: keep, made: name)
+      }
+      try place.remove(removed)
       if !isQuiet { Terminal.output.write(summary(name, outcome, removed.count, place)) }
+      if printsJSON {
+        Terminal.output.write(BackupReport(name: name.text, isMade: true, size: outcome.size).json())
+      }
       guard let contents = outcome.contents, contents.problemCount > 0 else { return 0 }
       for problem in contents.problems { Terminal.error.write("hearth: \(TerminalText.line(problem))\n") }
       throw CommandFailure.failed(
@@ -76,7 +103,7 @@ extension Command {
     })
 
   /// Returns the name of a backup that begins now. Names have whole seconds, so it waits if the name is in use.
-  private static func unusedName(in place: any BackupPlace, of origin: BackupOrigin) -> BackupName {
+  static func unusedName(in place: any BackupPlace, of origin: BackupOrigin) -> BackupName {
     var name = BackupName(BackupChoice.now(), origin: origin.id)
     for _ in 0..<20 where (try? place.names().contains(name)) == true {
       usleep(100_000)
@@ -88,7 +115,8 @@ extension Command {
   private static func summary(
     _ name: BackupName, _ outcome: BackupOutcome, _ removed: Int, _ place: any BackupPlace
   ) -> String {
-    var text = "stored the backup \(name.text) in \(place.text): \(ByteCount.text(outcome.size))"
+    let kind = outcome.parent == nil ? "" : "incremental "
+    var text = "stored the \(kind)backup \(name.text) in \(place.text): \(ByteCount.text(outcome.size))"
     if let added = outcome.addedBytes { text += ", \(ByteCount.text(added)) sent" }
     if removed > 0 { text += "; removed \(removed) older \(removed == 1 ? "backup" : "backups")" }
     return text + "\n"
@@ -99,8 +127,9 @@ extension Command {
     name: "backups list", summary: "Lists the backups in a folder or a bucket.", operands: "PLACE", operandCount: 1...1,
     options: [originOption, .flag("json", "print JSON")] + BackupChoice.options,
     details: """
-      Each line has the name and the size of the data directory. If the place has backups of several data directories, it
-      also has the machine and the path of the directory.
+      Each line has the name, the size, and the word full, or for an incremental backup the name of its parent. The size is
+      that of the data directory, or of what the incremental backup stores. If the place has backups of several data
+      directories, each line also has the machine and the path of the directory.
 
       \(BackupChoice.details)
       """,
@@ -117,6 +146,8 @@ extension Command {
               json.add("name", backup.name.text)
               json.add("time", backup.name.time.description)
               json.add("size", backup.facts.size)
+              json.add("kind", backup.facts.parent == nil ? "full" : "incremental")
+              json.add("parent", backup.facts.parent?.text)
               json.add("origin", backup.name.origin)
               json.add("source", backup.facts.source)
             }
@@ -129,7 +160,8 @@ extension Command {
       }
       for backup in backups {
         let source = hasSeveral ? "  \(TerminalText.line(backup.facts.source ?? "unknown"))" : ""
-        Terminal.output.write("\(backup.name.text)  \(ByteCount.text(backup.facts.size))\(source)\n")
+        let kind = backup.facts.parent.map { "since \($0.text)" } ?? "full"
+        Terminal.output.write("\(backup.name.text)  \(ByteCount.text(backup.facts.size))  \(kind)\(source)\n")
       }
       return 0
     })
@@ -137,7 +169,7 @@ extension Command {
   private static let originOption = Option.value(
     "origin", "ID", "only backups of this data directory: the last part of their names")
 
-  private static func ofOrigin(_ names: [BackupName], _ arguments: Arguments) -> [BackupName] {
+  static func ofOrigin(_ names: [BackupName], _ arguments: Arguments) -> [BackupName] {
     guard let origin = arguments.value("origin") else { return names }
     return names.filter { $0.origin == origin }
   }
@@ -149,6 +181,7 @@ extension Command {
     options: [
       .value("name", "NAME", "the backup (default: the newest)"),
       .value("before", "TIME", "the newest backup that began before this time, such as 2026-11-22T10:00:00Z"),
+      .value("at", "TIME", "this moment, if `hearth backups follow` copied the commits; or an age, such as 15m"),
       originOption,
       .value("database", "ID", "with DIR, replace only this database of the data directory DIR, such as (default)"),
       .value("only", "PATH", "restore this document or collection into --data; / is the whole database"),
@@ -157,8 +190,14 @@ extension Command {
     ] + SubtreeRestore.options + BackupChoice.options,
     details: """
       DIR must be an empty directory or not exist. Everything is verified: if a file is missing or damaged, nothing is
-      left at DIR. Start a server on it with `hearth serve --data DIR`. If the place has backups of several data
+      left at DIR. For an incremental backup, the verb takes the full one, merges the changes of each later one, and then
+      checks the result. If one of them is missing or damaged, the message names it; older backups can still be restored.
+      Start a server on it with `hearth serve --data DIR`. If the place has backups of several data
       directories, choose one with --origin or --name.
+
+      With --at, the verb restores the backup before the moment, and applies the commits up to it that `hearth backups
+      follow` copied. Commits that were stored within one sync are applied together: if one is later, all are left out.
+      Accounts and files are those of the backup. If the moment is not covered, the message says which moments are.
 
       With --database, DIR is an existing data directory that no server uses: stop the server first. The verb copies the
       database beside the present file, verifies it, and then replaces the file, which needs space for both. Other
@@ -174,6 +213,7 @@ extension Command {
     examples: [
       ("hearth backups restore /backups ./restored", "the newest"),
       ("hearth backups restore s3://my-backups/hearth ./restored --before 2026-11-22T10:00:00Z", "of an earlier time"),
+      ("hearth backups restore /backups ./restored --at 2026-11-22T10:00:00Z", "exactly that moment"),
       (
         "hearth backups restore /backups ./hearth-data --database '(default)' --project shop",
         "one database, after the server was stopped"
@@ -184,6 +224,7 @@ extension Command {
     ],
     run: { arguments in
       try arguments.exclude("name", "before")
+      for name in ["name", "before", "database", "only"] { try arguments.exclude("at", name) }
       if arguments.has("only") { return try BackupPart.restore(arguments) }
       for name in ["data", "to", "delete-newer", "dry-run", "yes"] where arguments.has(name) {
         throw arguments.refusal(of: [name], "needs --only")
@@ -197,9 +238,22 @@ extension Command {
       if !isDatabase, arguments.has("project"), arguments.origins["project"] == nil {
         throw arguments.refusal(of: ["project"], "needs --database, the database to restore")
       }
-      let name = try chosen(try place.names(), arguments, place)
+      let names = try place.names()
+      let name = try chosen(names, arguments, place)
       var progress = Progress(isQuiet: arguments.has("quiet"))
       defer { progress.clear() }
+      if let text = arguments.value("at") {
+        let moment = try moment(text, arguments)
+        let restore = try MomentRestore(moment, names.filter { $0.origin == name.origin }, in: place)
+        let count = try restore.run(to: arguments.operands[1]) { progress.show($0) }
+        progress.clear()
+        if !arguments.has("quiet") {
+          Terminal.output.write(
+            "restored \(moment) to \(arguments.operands[1]): the backup \(restore.log.name.text) and "
+              + "\(CountText.of(count, "group")) of commits\n")
+        }
+        return 0
+      }
       if isDatabase {
         let restore = try DatabaseRestore(arguments, try place.databases(of: name), of: name)
         try restore.run(name, in: place) { text in progress.show(text) }
@@ -218,6 +272,15 @@ extension Command {
       }
       return 0
     })
+
+  /// Returns the moment that a time or an age names.
+  private static func moment(_ text: String, _ arguments: Arguments) throws -> Timestamp {
+    if let time = Timestamp(rfc3339: text.utf8) { return time }
+    guard let seconds = try? arguments.seconds("at") else {
+      throw arguments.refusal(of: "at", text, "must be a time such as 2026-11-22T10:00:00Z, or an age such as 15m")
+    }
+    return Timestamp(uncheckedMicroseconds: BackupChoice.now().microseconds - Int64(seconds) * 1_000_000)
+  }
 
   /// Returns the backup that the options choose.
   /// - Throws: ``CommandFailure`` if no such backup exists.
@@ -256,7 +319,12 @@ extension Command {
   static let backupsDelete = Command(
     name: "backups delete", summary: "Removes backups from a folder or a bucket.", operands: "PLACE NAME…",
     operandCount: 2...10_000, options: BackupChoice.options,
-    details: "Content of files that no other backup has is removed too.\n\n\(BackupChoice.details)",
+    details: """
+      Content of files that no other backup has is removed too. A backup that an incremental one needs is removed only
+      together with it.
+
+      \(BackupChoice.details)
+      """,
     examples: [("hearth backups delete /backups 2026-11-22T031500Z", "")],
     run: { arguments in
       let place = try BackupChoice.place(arguments.operands[0], arguments)

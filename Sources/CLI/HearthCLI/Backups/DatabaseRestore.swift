@@ -73,6 +73,8 @@ struct DatabaseRestore {
       throw error
     }
     unlink(former)
+    // It has later commits to the former file. The restored one does not refer to it, so no server would read it.
+    try StoredDatabase.removeLog(of: file)
     try giveToOwner("\(file)-lock")
   }
 

@@ -86,10 +86,12 @@ struct Command: Sendable {
     [
       .serve, .exec, .get, .query, .watch, .add, .set, .update, .delete, .import, .export, .restore, .backup,
       .backupsCreate,
-      .backupsList, .backupsRestore, .backupsDelete, .compact, .check, .checkFile, .checkFiles, .doctor, .health,
+      .backupsFollow, .backupsList, .backupsRestore, .backupsDelete, .compact, .check, .checkFile, .checkFiles, .doctor,
+      .health,
       .indexes, .stats, .listeners, .accountsList, .accountsCreate, .accountsDelete,
       .accountsSetClaims, .accountsDisable, .accountsEnable, .accountsExport, .accountsImport, .keysCreate,
-      .keysList, .keysRevoke, .keysRotate, .token, .rulesCheck, .rulesTest, .rulesExplain, .filesList,
+      .keysList, .keysRevoke, .keysRotate, .operatorsAdd, .operatorsList, .operatorsSet, .operatorsRemove, .token,
+      .rulesCheck, .rulesTest, .rulesExplain, .filesList,
       .filesCopy, .filesRemove, .projectsList, .projectsCheck, .completion,
     ]
   }

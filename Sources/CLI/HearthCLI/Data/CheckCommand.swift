@@ -1,19 +1,28 @@
 import DocumentModel
 import Glibc
 import HearthServer
+import LMDBEngine
 import WireFormat
 
 extension Command {
   /// Verifies a data directory.
   static let check = Command(
     name: "check", summary: "Verifies a data directory.", operands: "DIR", operandCount: 1...1,
-    options: [.flag("json", "print JSON"), .flag("quiet", "show no progress")],
+    options: [
+      .flag("json", "print JSON"), .flag("quiet", "show no progress"),
+      .flag("give-up-damaged-log", "give up the commits that a damaged commit log lost; see above"),
+    ],
     details: """
       The verb reads every database completely: its pages, every document with its checksum, every index entry, the
       change log and the history. It also verifies the content of every file.
 
       It works while a server uses the directory. The databases may grow meanwhile, because old pages are kept until
       the check ends.
+
+      Commits that a killed server left in the commit log of a database are read with it. If the log is damaged, a server
+      does not open the database. A backup has everything up to its time. Or, with --give-up-damaged-log, this verb keeps
+      the commits before the damage, gives up those after it, and renames the log; then it verifies the database. No
+      server may use the directory then.
 
       The exit code is 0 if everything is intact, and 1 if something is damaged; the output then lists the damage.
       """,
@@ -24,6 +33,7 @@ extension Command {
       let directory = try DirectoryReader(arguments.operands[0])
       var progress = Progress(isQuiet: arguments.has("quiet"))
       var report = CheckReport()
+      if arguments.has("give-up-damaged-log") { try giveUpDamagedLogs(directory) }
       for id in directory.databases {
         progress.restart()
         let check = try ChildCheck.run(checkFile, on: DataDirectory.file(of: id, in: directory.path)) { count, total in
@@ -46,8 +56,31 @@ extension Command {
     })
 }
 
+extension Command {
+  /// Gives up the lost commits of each database whose log is damaged.
+  private static func giveUpDamagedLogs(_ directory: DirectoryReader) throws {
+    // The lock keeps servers out.
+    let lock = try DataDirectory(directory.path)
+    try withExtendedLifetime(lock) {
+      for id in directory.databases {
+        let options = LMDBOptions(path: DataDirectory.file(of: id, in: directory.path))
+        guard let path = try StoredDatabase.giveUpDamagedLog(options) else { continue }
+        Terminal.error.write(
+          TerminalText.line(
+            "hearth check: \(id): gave up the commits after the damage of its log; the log is now \(path)")
+            + "\n")
+      }
+    }
+  }
+}
+
 /// The results of `hearth check`.
-private struct CheckReport {
+struct CheckReport {
+  /// The end of the path of a commit log.
+  static let logSuffix = "-log"
+  /// The beginning of a problem of a commit log.
+  static let logProblem = "its commit log "
+
   var databases: [(id: DatabaseID, check: ChildCheck)] = []
   /// The checks of files by their owner, as ``DataDirectory/filesFolder(of:in:)`` names it.
   var files: [(owner: String?, check: ChildCheck)] = []
@@ -78,7 +111,11 @@ private struct CheckReport {
       if files.problems.isEmpty { text += "\n" }
       for problem in files.problems { text += "  \(TerminalText.line(problem))\n" }
     }
-    if databases.contains(where: { !$0.check.problems.isEmpty }) {
+    let hasDamagedLog = databases.contains { $0.check.problems.contains { $0.hasPrefix(Self.logProblem) } }
+    if hasDamagedLog {
+      text += "Restore a backup, or keep the commits before the damage of the log: "
+      text += "hearth check --give-up-damaged-log \(directory)\n"
+    } else if databases.contains(where: { !$0.check.problems.isEmpty }) {
       text += "Restore a backup, or export the readable documents: hearth export --data \(directory)\n"
     }
     if files.contains(where: { !$0.check.problems.isEmpty }) {

@@ -1,7 +1,9 @@
 import DocumentStore
 import Files
+import HearthServer
 import KeyValue
 import LMDBEngine
+import LogEngine
 
 extension Command {
   /// The child process of `check`: verifies one database file, and may crash on damage. See ``ChildCheck``.
@@ -12,11 +14,12 @@ extension Command {
     operandCount: 1...1, isHidden: true,
     run: { arguments in
       do throws(StorageError) {
-        let store = try LMDBStore.open(LMDBOptions(path: arguments.operands[0], readOnly: true))
+        let store = try StoredDatabase.openReadOnly(LMDBOptions(path: arguments.operands[0]))
         // Both checks read every row.
         let rows = try store.statistics().entries
         Terminal.output.write("total \(2 * rows)\n")
-        _ = try store.verify { count in Terminal.output.write("progress \(count)\n") }
+        // The rows in the log are only in memory.
+        _ = try store.base.verify { count in Terminal.output.write("progress \(count)\n") }
         let snapshot = try store.snapshot()
         let report = try DatabaseCheck.run(snapshot) { count in
           Terminal.output.write("progress \(rows + count)\n")
@@ -57,6 +60,7 @@ extension Command {
     })
 
   private static func text(of error: StorageError) -> String {
-    if case .corruption(_, let detail) = error { detail } else { error.description }
+    guard case .corruption(let path, let detail) = error else { return error.description }
+    return path.hasSuffix(CheckReport.logSuffix) ? "\(CheckReport.logProblem)\(path): \(detail)" : detail
   }
 }

@@ -2,6 +2,7 @@ import DatabaseService
 import DocumentModel
 import KeyValue
 import LMDBEngine
+import LogEngine
 import WireFormat
 
 /// The output of `hearth stats --collections`: the use of storage by each collection.

@@ -25,13 +25,15 @@ extension Command {
       let databases = try DirectoryReader(path).databases
       // The lock keeps servers out until the end.
       let directory = try DataDirectory(path)
-      var files = databases.map { DataDirectory.file(of: $0, in: path) }
+      let databaseFiles = databases.map { DataDirectory.file(of: $0, in: path) }
+      var files = databaseFiles
       files += DataDirectory.accountsProjects(in: path).map { DataDirectory.accountsFile(of: $0, in: path) }
       files += try DataDirectory.filesOwners(in: path).map { DataDirectory.filesFile(of: $0, in: path) }
       var progress = Progress(isQuiet: arguments.has("quiet"))
       defer { progress.clear() }
       var (before, after) = (0, 0)
       try withExtendedLifetime(directory) {
+        for file in databaseFiles { try StoredDatabase.settle(LMDBOptions(path: file)) }
         for file in files {
           progress.showNow("compacting \(file)")
           let sizes = try compact(file)

@@ -56,7 +56,7 @@ struct DirectoryImport {
     _ file: String, _ id: DatabaseID, indexes: IndexConfiguration?, durability: LMDBOptions.Durability = .durable
   ) throws -> DocumentDatabase {
     let options = LMDBOptions(path: file, mapBytes: mapBytes, durability: durability)
-    return try DocumentDatabase(id: id, store: LMDBStore.open(options), indexes: indexes)
+    return try DocumentDatabase(id: id, store: StoredDatabase.open(options, withLog: false), indexes: indexes)
   }
 
   private func isEmpty(_ file: String, _ id: DatabaseID) throws -> Bool {

@@ -4,6 +4,7 @@ import Glibc
 import HearthServer
 import KeyValue
 import LMDBEngine
+import LogEngine
 
 /// Reads a data directory, even while a server has it open. It changes no data, but creates missing lock files, such
 /// as `content.lock`.
@@ -51,13 +52,13 @@ struct DirectoryReader {
     return (metadata, try ContentDirectory(folder), lock)
   }
 
-  /// Opens a database for reading.
+  /// Opens a database for reading, with the commits of its log.
   /// - Throws: ``CommandFailure`` if the directory has no database of that name; `StorageError` if it cannot be opened.
-  func open(_ id: DatabaseID) throws -> LMDBStore {
+  func open(_ id: DatabaseID) throws -> ReadOnlyStore {
     guard databases.contains(id) else {
       let others = databases.isEmpty ? "it is empty" : "it has \(databases.map(\.name).joined(separator: ", "))"
       throw CommandFailure.failed("\(path) has no database \(id); \(others). Name one with --project and --database")
     }
-    return try LMDBStore.open(LMDBOptions(path: DataDirectory.file(of: id, in: path), readOnly: true))
+    return try StoredDatabase.openReadOnly(LMDBOptions(path: DataDirectory.file(of: id, in: path)))
   }
 }

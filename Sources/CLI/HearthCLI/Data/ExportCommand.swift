@@ -1,10 +1,9 @@
-import Compression
 import DatabaseService
 import DocumentModel
 import FirebaseExport
 import FixtureTree
-import Glibc
 import HearthServer
+import LogEngine
 import WireFormat
 
 extension Command {
@@ -34,6 +33,9 @@ extension Command {
       Firestore can, too: https://firestore.googleapis.com is a valid --server. Cloud Firestore keeps past states for an
       hour, or for seven days with point-in-time recovery if --read-time is a whole minute. Each exported document costs
       a read there. With --read-time none, the export shows each document as of the moment it is read.
+
+      FILE can be a device or a named pipe, which the export then writes. If FILE is a symbolic link, the export replaces
+      its target.
 
       With --server, the documents are copied over several connections to the directory FILE.parts first, and without
       --output to a temporary directory. To continue an interrupted export, run the same command again. The directory is
@@ -173,60 +175,5 @@ extension Command {
     guard !databases.contains(where: { $0.project == id.project }) else { return false }
     return try DataDirectory.accountsProjects(in: directory).contains(id.project)
       || DataDirectory.filesOwners(in: directory).contains(id.project)
-  }
-}
-
-/// The output of an export: standard output, or a file that gets its name when it is complete and on disk.
-final class OutputFile {
-  /// The file's name; `nil` for standard output.
-  let path: String?
-  private let unfinished: UnfinishedOutput?
-  private let descriptor: Int32
-  private let compressor: Compressor?
-  private var isFinished = false
-
-  /// Starts the output. If the folder of the file is not new, removes what killed processes left for the same file.
-  init(_ path: String?, compression: CompressionFormat? = nil, inNewFolder isNew: Bool = false) throws {
-    self.path = path
-    compressor = try compression.map { try Compressor($0) }
-    unfinished = path.map { UnfinishedOutput(of: $0, inNewFolder: isNew) }
-    descriptor = unfinished.map { open($0.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600) } ?? STDOUT_FILENO
-    guard descriptor >= 0 else { throw failure("cannot be written") }
-    if !isNew { unfinished?.lock() }
-  }
-
-  deinit {
-    guard let unfinished, descriptor >= 0 else { return }
-    close(descriptor)
-    if !isFinished { unlink(unfinished.path) }
-  }
-
-  /// Appends bytes, compressed if the file is.
-  /// - Throws: ``CommandFailure`` if the file cannot be written.
-  func write(_ bytes: [UInt8]) throws {
-    try append(compressor?.encode(bytes) ?? bytes)
-  }
-
-  private func append(_ bytes: [UInt8]) throws {
-    guard path != nil else { return Terminal.output.write(bytes) }
-    do throws(Terminal.WriteFailure) {
-      try Terminal(descriptor: descriptor).writeAll(bytes)
-    } catch {
-      errno = error.code
-      throw failure("cannot be written")
-    }
-  }
-
-  /// Syncs the file and gives it its name.
-  /// - Throws: ``CommandFailure`` if that fails.
-  func finish() throws {
-    if let compressor { try append(compressor.encode([], isLast: true)) }
-    guard let path, let unfinished else { return }
-    guard fsync(descriptor) == 0, rename(unfinished.path, path) == 0 else { throw failure("cannot be finished") }
-    isFinished = true
-  }
-
-  private func failure(_ what: String) -> CommandFailure {
-    .failed("\(path ?? "standard output") \(what): \(String(cString: strerror(errno)))")
   }
 }

@@ -20,6 +20,23 @@ enum LocalPath {
     return String(Substring(bytes))
   }
 
+  /// Creates the folders of a path below a folder that exists. Only the owner has access.
+  /// - Throws: `StorageError/system` if that fails.
+  static func makeFolders(of path: String, in root: String) throws(StorageError) {
+    guard path.utf8.contains(slash) else { return }
+    let folder = folder(of: path)
+    try makeFolders(of: folder, in: root)
+    try makeFolder("\(root)/\(folder)")
+  }
+
+  /// Creates a folder unless it exists. Only the owner has access.
+  /// - Throws: `StorageError/system` if that fails.
+  static func makeFolder(_ path: String) throws(StorageError) {
+    guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+      throw .system(operation: "mkdir", path: path, code: errno)
+    }
+  }
+
   /// Writes the entries of a folder to the disk.
   /// - Throws: `StorageError/system` if that fails.
   static func sync(folder: String) throws(StorageError) {

@@ -1,6 +1,7 @@
 import Accounts
 import DatabaseService
 import DocumentModel
+import DocumentStore
 import Files
 import Glibc
 import HearthServer
@@ -35,6 +36,9 @@ extension Command {
       The bytes of a collection are those of its documents, index entries and before-images (past states, which the server
       keeps for reads in the past), each with its key. The file is larger: it also contains free space and the log of
       changes. A collection without a line has no documents, and none in its history.
+
+      The bytes of documents, as quotas count them, are those of the paths and fields, with \(DocumentUse.overheadBytes)
+      for each document. With --server, the verb also shows the quotas that the project has.
       """,
     examples: [
       ("hearth stats --data ./hearth-data", "a data directory"),
@@ -63,9 +67,11 @@ extension Command {
       let directory = try DirectoryReader(arguments.value("data") ?? "./hearth-data")
       report = StatsReport()
       report.databases = try directory.databases.map { id -> StatsRow in
-        let statistics = try DatabaseStatistics(id, directory.open(id))
+        let store = try directory.open(id)
+        let statistics = try DatabaseStatistics(id, store)
         return StatsRow(
-          project: id.project, database: id.database, values: statistics.values, indexes: statistics.indexes)
+          project: id.project, database: id.database, values: statistics.values, indexes: statistics.indexes,
+          documentBytes: try DocumentUse.bytes(in: store))
       }
       report.accounts = try DataDirectory.accountsProjects(in: directory.path).map { project in
         let file = DataDirectory.accountsFile(of: project, in: directory.path)
@@ -95,6 +101,8 @@ struct StatsRow {
   var values: [Int]
   /// Its declared indexes.
   var indexes: [IndexReport]
+  /// The bytes of its documents, as quotas count them, or `nil` if they are not known.
+  var documentBytes: Int?
 }
 
 /// The sizes of databases, accounts and files.
@@ -103,6 +111,8 @@ struct StatsReport {
   var accounts: [AccountsStatistics] = []
   /// `nil` if no files are stored.
   var files: FilesStatistics?
+  /// The quotas of the server's project that are set.
+  var quotas: [QuotaUse.Row] = []
 
   /// Returns the report as text.
   func table() -> [UInt8] {
@@ -115,6 +125,12 @@ struct StatsReport {
       text = NumberTable.text(lines)
     }
     for row in databases {
+      if let bytes = row.documentBytes {
+        text +=
+          TerminalText.line(
+            "\(row.project)/\(row.database): \(ByteCount.text(bytes)) of documents, as quotas count them")
+          + "\n"
+      }
       for index in row.indexes {
         text += TerminalText.line("\(row.project)/\(row.database): index \(index.line)") + "\n"
       }
@@ -128,6 +144,7 @@ struct StatsReport {
         "files: \(ByteCount.text(ofFiles: files.objects, files.objectBytes)) in \(buckets); "
         + "\(ByteCount.text(files.contentBytes)) of content\n"
     }
+    for quota in quotas { text += "quota: \(quota.text)\n" }
     return Array(text.utf8)
   }
 
@@ -138,6 +155,7 @@ struct StatsReport {
         json.add("project", row.project)
         json.add("database", row.database)
         for (column, value) in zip(DatabaseStatistics.columns, row.values) { json.add(column.name, value) }
+        if let bytes = row.documentBytes { json.add("documentBytes", bytes) }
         guard !row.indexes.isEmpty else { return }
         json.add("indexes", row.indexes) { index, json in
           json.add("index", index.text)
@@ -152,6 +170,7 @@ struct StatsReport {
           json.add("usedBytes", row.usedBytes)
         }
       }
+      if !quotas.isEmpty { json.add("quotas", quotas) { quota, json in quota.append(to: &json) } }
       guard let files else { return }
       json.key("files")
       json.beginObject()

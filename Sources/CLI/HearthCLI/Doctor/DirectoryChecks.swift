@@ -4,6 +4,7 @@ import Glibc
 import HearthServer
 import KeyValue
 import LMDBEngine
+import LogEngine
 
 /// Checks a data directory. The only change that it makes is one small file, which it removes.
 struct DirectoryChecks {
@@ -183,8 +184,8 @@ struct DirectoryChecks {
     let topic = id.database
     let check = "Run hearth check \(path), and restore a backup if it finds damage."
     do throws(StorageError) {
-      let store = try LMDBStore.open(
-        LMDBOptions(path: DataDirectory.file(of: id, in: path), mapBytes: mapBytes, readOnly: true))
+      let store = try StoredDatabase.openReadOnly(
+        LMDBOptions(path: DataDirectory.file(of: id, in: path), mapBytes: mapBytes))
       let size = try store.statistics()
       let snapshot = try store.snapshot()
       defer { snapshot.end() }

@@ -1,3 +1,4 @@
+import Basics
 import DocumentStore
 import HearthServer
 
@@ -13,7 +14,8 @@ extension Command {
       size of the databases; the clock; rules that do not compile, grant access to everyone, or have expired; index
       files; whether the data are of the served project; the certificate; keys of identity providers, which it fetches
       if no file has them, and of programs; the addresses from which the ports and the metrics can be reached; limits of
-      the system.
+      the system; the folders and rules of web apps; how much of its quotas a project has used; the place of scheduled
+      backups and the age of the last one; and if --config names the file of the packaged service, its systemd socket.
 
       It changes no data and can run next to the server. It writes a small file to the directory to time syncs, and
       removes it. It also holds the directory's lock for a moment, so a server that starts at that moment fails.
@@ -28,12 +30,12 @@ extension Command {
     run: { arguments in
       var configuration = try configuration(arguments, isEmulator: arguments.has("emulator"))
       configuration.emulatorPorts = try EmulatorPortOptions.ports(arguments, configuration, hasDefaults: true)
-      let findings = checks(configuration, now: Clock.system.now())
+      let findings = checks(arguments, configuration, now: Clock.system.now())
       Terminal.output.write(arguments.has("json") ? findings.json() : Array(findings.table(on: .output).utf8))
       return findings.contains { $0.level == .problem } ? ExitCode.failure : 0
     })
 
-  private static func checks(_ configuration: HearthConfiguration, now: Int64) -> [Finding] {
+  private static func checks(_ arguments: Arguments, _ configuration: HearthConfiguration, now: Int64) -> [Finding] {
     var findings: [Finding] = []
     var (holder, readable): (String?, String?)
     switch configuration.storage {
@@ -51,31 +53,57 @@ extension Command {
     }
     findings += IndexesChecks(configuration: configuration).findings()
     findings += KeysChecks(configuration: configuration, directory: readable, now: now).findings()
-    findings += projects(configuration, now: now)
-    findings += ServingChecks(configuration: configuration, holder: holder, now: now).findings()
+    if let readable, let project = configuration.project, configuration.mode == .production {
+      findings += QuotaChecks(
+        configuration: configuration, project: project, filesOwner: nil, directory: readable
+      ).findings()
+    }
+    findings += HostingChecks(configuration: configuration).findings()
+    findings += projects(configuration, directory: readable, now: now)
+    if case .directory(let path) = configuration.storage {
+      findings += BackupChecks(arguments: arguments, directory: path, now: now).findings()
+    }
+    let socket = arguments.value("config").flatMap { SocketUnit(ofConfiguration: $0) }
+    if let socket {
+      let isNamed = arguments.has("host") || arguments.has("port")
+      findings += socket.findings(named: isNamed ? (configuration.host, configuration.port) : nil)
+    }
+    findings += ServingChecks(configuration: configuration, holder: holder, now: now, socket: socket).findings()
     findings += MachineChecks.limits()
     return findings
   }
 
   /// Checks the configurations of all projects of a server that serves several.
-  private static func projects(_ configuration: HearthConfiguration, now: Int64) -> [Finding] {
+  private static func projects(
+    _ configuration: HearthConfiguration, directory: String?, now: Int64
+  ) -> [Finding] {
     do throws(HearthError) {
       let sources = try configuration.loadProjects?() ?? []
-      return sources.flatMap { checks(of: $0, now: now) }
+      return sources.flatMap { checks(of: $0, configuration, directory: directory, now: now) }
         + ProjectSource.conflicts(sources).map { .problem("project", $0, "Remove the name from one of the projects.") }
     } catch { return [.problem("project", error.description, "Correct --projects, or the permissions.")] }
   }
 
   /// Checks the configuration of one of several projects.
-  private static func checks(of source: ProjectSource, now: Int64) -> [Finding] {
-    let findings: [Finding]
+  private static func checks(
+    of source: ProjectSource, _ server: HearthConfiguration, directory: String?, now: Int64
+  ) -> [Finding] {
+    var findings: [Finding]
     do throws(HearthError) {
       try source.check()
-      let configuration = try source.configuration.get()
+      var configuration = try source.configuration.get()
+      configuration.quotas = configuration.quotas.filled(from: server.quotas)
       findings =
         RulesChecks(configuration: configuration, now: now).findings()
         + IndexesChecks(configuration: configuration).findings()
         + KeysChecks(configuration: configuration, directory: nil, now: now).findings()
+        + HostingChecks(configuration: configuration).findings()
+      if let directory {
+        let owner = source.id == server.project ? nil : source.id
+        findings += QuotaChecks(
+          configuration: configuration, project: source.id, filesOwner: owner, directory: directory
+        ).findings()
+      }
     } catch {
       let advice = "Correct it; 'hearth projects check' shows the whole error. The server refuses its requests."
       let line = error.description.prefix { $0 != "\n" }

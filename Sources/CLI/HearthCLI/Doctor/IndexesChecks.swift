@@ -1,6 +1,7 @@
 import DocumentModel
 import FixtureTree
 import HearthServer
+import TextAnalysis
 
 /// Checks the index files.
 struct IndexesChecks {
@@ -21,6 +22,11 @@ struct IndexesChecks {
       databases.append(file.database)
       do throws(FixtureTreeError) {
         let declared = try IndexFile.read(file: file.path)
+        if declared.indexes.contains(where: { $0.textLanguage != nil }), let reason = TextAnalyzer.unavailableReason {
+          return .problem(
+            topic, "\(file.path) declares a text index, but \(reason)",
+            "Install the package: the server would not start.")
+        }
         let (indexes, fields) = (declared.indexes.count, declared.fields.count)
         return .ok(
           topic, "\(file.path): \(CountText.of(indexes, "index", "indexes")), \(CountText.of(fields, "field"))")

@@ -9,14 +9,23 @@ struct ServingChecks {
   let holder: String?
   /// Microseconds since 1970.
   let now: Int64
+  /// The unit of systemd that holds the server's address; `nil` if none does.
+  var socket: SocketUnit?
+
+  /// The address on which the server listens.
+  private var address: (host: String, port: Int) {
+    socket.flatMap { $0.addresses.first }.flatMap(SocketUnit.endpoint) ?? (configuration.host, configuration.port)
+  }
 
   /// A command that also works under the packaged unit, where the sendmail of Postfix and Exim cannot change its group.
   private static let mailCommand = "msmtp -t --host=127.0.0.1 --from=noreply@example.com"
   private static let day: Int64 = 86_400_000_000
 
   func findings() -> [Finding] {
-    var findings = [port()] + emulatorPorts() + exposure() + certificates()
+    // With a socket unit, systemd holds the port.
+    var findings = (socket == nil ? [port()] : []) + emulatorPorts() + exposure() + certificates()
     if let address = configuration.metricsAddress { findings += metrics(address) }
+    if let address = configuration.consoleAddress { findings += console(address) }
     let accounts = configuration.accounts
     if configuration.mode == .production, accounts.allowsPassword, accounts.mailCommand == nil {
       findings.append(
@@ -75,9 +84,24 @@ struct ServingChecks {
     ]
   }
 
+  /// Checks the address of the console for operators.
+  private func console(_ address: HearthConfiguration.Address) -> [Finding] {
+    let advice = "Choose another with --console-address, or stop the program that uses it."
+    let found = checks("console", address.host, address.port, advice)
+    guard found.level == .ok, !HearthConfiguration.isLoopback(address.host), configuration.tls == nil else {
+      return [found]
+    }
+    return [
+      found,
+      .warning(
+        "console", "operators cannot sign in from other machines, because \(address.host) has no TLS",
+        "Add --tls-cert and --tls-key, or listen on 127.0.0.1 and use a tunnel or a proxy with TLS."),
+    ]
+  }
+
   /// Checks which clients reach the server, and whether their connections are encrypted.
   func exposure() -> [Finding] {
-    let host = configuration.host
+    let host = address.host
     guard !HearthConfiguration.isLoopback(host) else { return [.ok("reach", "this machine only")] }
     if configuration.mode == .emulator {
       return [

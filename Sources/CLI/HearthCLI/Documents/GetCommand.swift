@@ -8,12 +8,12 @@ extension Command {
     operandCount: 0...1,
     options: DatabaseChoice.placeOptions + [
       .value("limit", "N", "the maximum number of documents to list (default: 100)"),
-      .flag("json", "print the API's JSON; for a collection, one document per line"),
+      .flag("json", "print JSON: the API's document, one document per line, or a list of collections"),
     ],
     details: """
       Without a path, it lists the collections at the root of the database. If there is nothing to list, a message on
-      standard error says so, except with --json, and the exit code is 0. If a document does not exist, the exit code
-      is 1.
+      standard error says so, except with --json, and the exit code is 0. With --json, the list of collections is a line
+      such as `{"collectionIds": ["notes"]}`. If a document does not exist, the exit code is 1.
       """,
     examples: [
       ("hearth get users/ann", "one document"),
@@ -34,15 +34,30 @@ extension Command {
         Terminal.output.write(
           arguments.has("json") ? try text.json(document, .pretty) : try text.page(document))
       } else if path.isRoot {
-        let isExact = arguments.has("json")
         let ids = try client.collectionIDs(below: .root)
-        for id in ids { Terminal.output.write("\(isExact ? id : TerminalText.line(id))\n") }
-        if ids.isEmpty, !isExact { remark("no collections in \(client.database)") }
+        if arguments.has("json") {
+          Terminal.output.write(list(ids))
+          return 0
+        }
+        for id in ids { Terminal.output.write("\(TerminalText.line(id))\n") }
+        if ids.isEmpty { remark("no collections in \(client.database)") }
       } else {
         try list(path, limit: limit, isJSON: arguments.has("json"), client, text)
       }
       return 0
     })
+
+  /// Returns the API's JSON for IDs of collections, in one line.
+  private static func list(_ collectionIDs: [String]) -> [UInt8] {
+    var json = JSONWriter(.compact)
+    json.beginObject()
+    json.key("collectionIds")
+    json.beginArray()
+    for id in collectionIDs { json.string(id) }
+    json.endArray()
+    json.endObject()
+    return json.bytes + [UInt8(ascii: "\n")]
+  }
 
   private static func list(
     _ collection: ResourcePath, limit: Int, isJSON: Bool, _ client: ServerClient, _ text: DocumentText

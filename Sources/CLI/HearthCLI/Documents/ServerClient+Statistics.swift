@@ -1,4 +1,5 @@
 import Accounts
+import Basics
 import DatabaseService
 import DocumentModel
 import Files
@@ -19,6 +20,12 @@ extension ServerClient {
       }
       report.files = root.member("files").map { files in
         FilesStatistics(FilesStatistics.columns.map { files.member($0)?.integer ?? 0 })
+      }
+      report.quotas = (root.member("quotas")?.array ?? []).compactMap { row in
+        guard let kind = row.member("quota")?.text.flatMap({ Quota.Kind(rawValue: $0) }),
+          let limit = row.member("limit")?.integer
+        else { return nil }
+        return QuotaUse.Row(kind: kind, limit: limit, used: row.member("used")?.integer)
       }
       return report
     }

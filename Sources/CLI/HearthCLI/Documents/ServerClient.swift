@@ -46,15 +46,18 @@ final class ServerClient {
   }
 
   /// Creates a client for the server at a URL. Without a database, its requests concern none. The options may name a file
-  /// of trusted certificates.
+  /// of trusted certificates. Errors show `name` in place of the URL.
   /// - Throws: ``CommandFailure`` if the URL is invalid.
-  convenience init(url: String, token: String, _ arguments: Arguments, database: DatabaseID? = nil) throws {
+  convenience init(
+    url: String, token: String, _ arguments: Arguments, database: DatabaseID? = nil, name: String? = nil
+  ) throws {
     let project = DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject
     guard let database = database ?? DatabaseID(project: project) else {
       throw CommandFailure.usage("'\(project)' is not a valid project ID")
     }
-    try self.init(
-      Self.place(database, url, DatabaseChoice.authorities(arguments), Credential(token: token)))
+    var place = try Self.place(database, url, DatabaseChoice.authorities(arguments), Credential(token: token))
+    place.options.name = name
+    self.init(place)
   }
 
   /// Creates a client for the server at a URL that an option named, with the credential that options and environment

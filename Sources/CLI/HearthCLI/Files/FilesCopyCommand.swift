@@ -19,9 +19,10 @@ extension Command {
     ],
     details: """
       A file of the server is written gs://BUCKET/NAME, or gs:///NAME in the default bucket. Anything else is a path
-      of this machine. `-` as DEST is standard output. If DEST is a folder or ends with a slash, the file keeps its
-      name. With --recursive, `gs://` denotes all buckets of the project. The folder on this machine then contains a
-      folder for each bucket. The verb creates the buckets of such a folder on the server.
+      of this machine. `-` as DEST is standard output. A device or a named pipe is written, not replaced. If DEST is a
+      folder or ends with a slash, the file keeps its name. With --recursive, `gs://` denotes all buckets of the
+      project. The folder on this machine then contains a folder for each bucket. The verb creates the buckets of such a
+      folder on the server.
 
       With --recursive, everything below SOURCE is copied to the same names below DEST. Symbolic links are skipped,
       and so are names that no file in DEST can have, such as `..`. The verb reports each skipped file, and the exit
@@ -67,6 +68,8 @@ private final class FilesCopy {
   private var count = 0
   private var bytes = 0
   private var leftOutCount = 0
+  /// Whether standard output has the content of the file.
+  private var writesOutput = false
 
   init(_ arguments: Arguments) throws {
     // Only an upload may create the data directory.
@@ -113,7 +116,7 @@ private final class FilesCopy {
       throw CommandFailure.usage("neither SOURCE nor DEST is a file of a server; write one of them as gs://BUCKET/NAME")
     }
     progress.clear()
-    if !isQuiet, destination != .local("-") {
+    if !isQuiet, !writesOutput {
       Terminal.output.write("copied \(ByteCount.text(ofFiles: count, bytes))\n")
     }
     return leftOutCount == 0 ? 0 : ExitCode.failure
@@ -134,16 +137,29 @@ private final class FilesCopy {
       throw CommandFailure.usage("'gs://\(bucket)/' is a bucket; name a file in it, or add --recursive")
     }
     guard let object = try client.object(name, in: bucket) else { throw FilesClient.missing(name, in: bucket) }
-    if path == "-" { return try client.download(object) { Terminal.output.write($0) } }
-    var folder = path
-    var last = FileLocation.lastPart(name)
-    if !FileLocation.isFolder(path), !Self.isFolder(path) {
-      folder = LocalPath.folder(of: path)
-      last = FileLocation.lastPart(path)
+    guard path != "-" else { return try writeOut(object, to: nil) }
+    guard !FileLocation.isFolder(path), !Self.isFolder(path) else {
+      return try receive(object, in: path, FileLocation.lastPart(name))
     }
-    let target = try TargetFolder(folder)
-    do { try receive(object, target, last) } catch let error as TargetFolder.UnusableName {
-      throw CommandFailure.failed("\(folder)/\(last): \(error.reason)")
+    switch try OutputTarget(path) {
+    case .file(let file): try receive(object, in: LocalPath.folder(of: file), FileLocation.lastPart(file))
+    case .inPlace(let place): try writeOut(object, to: place)
+    case .standardOutput: try writeOut(object, to: nil)
+    }
+  }
+
+  /// Writes the content to a device or a pipe, or to standard output.
+  private func writeOut(_ object: FilesClient.Object, to place: String?) throws {
+    writesOutput = place == nil
+    let output = try OutputFile(place)
+    try client.download(object) { try output.write($0) }
+    try output.finish()
+    note(object.size)
+  }
+
+  private func receive(_ object: FilesClient.Object, in folder: String, _ name: String) throws {
+    do { try receive(object, TargetFolder(folder), name) } catch let error as TargetFolder.UnusableName {
+      throw CommandFailure.failed("\(folder)/\(name): \(error.reason)")
     }
   }
 

@@ -85,10 +85,19 @@ final class TargetFile {
   private var isFinished = false
 
   /// Starts a file in an open folder. The file owns the folder's descriptor and closes it.
+  /// - Throws: ``TargetFolder/UnusableName`` if a device, pipe or socket has the name, which the file would replace;
+  ///   ``CommandFailure`` if the system refuses.
   fileprivate init(_ folder: Int32, _ name: String, shownAs path: String) throws {
     self.folder = folder
     self.name = name
     self.path = path
+    var existing = stat()
+    if fstatat(folder, name, &existing, AT_SYMLINK_NOFOLLOW) == 0,
+      ![S_IFREG, S_IFLNK, S_IFDIR].contains(existing.st_mode & S_IFMT)
+    {
+      close(folder)
+      throw TargetFolder.UnusableName(reason: "a device, pipe or socket of that name exists")
+    }
     unfinished = ".hearth-\(getpid())-\(UInt64.random(in: 0 ... .max)).part"
     descriptor = openat(folder, unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o666)
     guard descriptor >= 0 else { throw failure() }

@@ -45,6 +45,9 @@ enum HelpMarkdown {
       | variable | meaning |
       | --- | --- |
       | `HEARTH_SERVER` | the URL of the server, instead of `--server` |
+      | `HEARTH_KEY` | the file of a key, instead of `--key` |
+      | `HEARTH_TOKEN` | an access token, instead of `--token` |
+      | `GOOGLE_APPLICATION_CREDENTIALS` | the file of a key, if none of the above signs in |
       | `HEARTH_CACERT` | a file of certificates to trust, instead of `--cacert` |
       | `HEARTH_PROJECT`, `GOOGLE_CLOUD_PROJECT` | the project, instead of `--project`; the first one set is used |
       | `NO_COLOR` | if set and not empty, output has no colors, unless --color is given |

@@ -23,11 +23,11 @@ struct ProjectFolder: Sendable {
   private static let fingerprintErrorBytesMax = 4096
 
   /// The options of `hearth serve` that belong to a project.
-  private static let shared: Set = [
+  private static let shared = Set([
     "databases", "enterprise-database", "rules", "storage-rules", "indexes", "require-indexes", "no-anonymous",
     "no-password-sign-in", "no-sign-up", "mail-command", "mail-from", "action-url", "authorized-domain",
     "identity-provider", "providers", "trust-issuer", "hosting", "public-url",
-  ]
+  ]).union(LimitOptions.quotas.map(\.name))
 
   /// The options of a project's own `hearth.json`.
   static let options: [Command.Option] =
@@ -129,7 +129,9 @@ struct ProjectFolder: Sendable {
   /// Returns a text that changes with the options, and with the files that a server reads only when it opens a project.
   private func fingerprint(_ arguments: Arguments, _ configuration: HearthConfiguration) -> String {
     var text = ""
-    for option in Self.options where !["hosts", "api-keys"].contains(option.name) {
+    // The server takes up a change of these without opening the project again.
+    let live = ["hosts", "api-keys"] + LimitOptions.quotas.map(\.name)
+    for option in Self.options where !live.contains(option.name) {
       text += "\(option.name)=\(arguments.values(option.name))\n"
     }
     text += "\(configuration.accounts.signInProviders ?? "")\n"

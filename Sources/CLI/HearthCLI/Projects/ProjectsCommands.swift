@@ -1,4 +1,5 @@
 import Accounts
+import Basics
 import DocumentModel
 import Glibc
 import HearthServer
@@ -18,12 +19,15 @@ extension Command {
     options: [.value("data", "DIR", "the data directory (default: ./hearth-data)")] + projectsOptions,
     details: """
       The columns are the host names and databases of each project, the size of its databases on disk, the number of
-      keys of its programs, and whether its configuration is valid. The verb reads the data directory while a server
-      uses it.
+      keys of its programs, the used parts of its quotas, and whether its configuration is valid. The quotas are those of
+      the project's own hearth.json, and those of ./hearth.json that it does not set. The verb reads the data directory
+      while a server uses it.
       """,
     examples: [("hearth projects list --data /var/lib/hearth/data", "the projects in ./projects")],
     run: { arguments in
-      let rows = try folders(arguments).map { ProjectRow($0, data: arguments.value("data") ?? "./hearth-data") }
+      let server = try serverConfiguration()
+      let data = arguments.value("data") ?? "./hearth-data"
+      let rows = try folders(arguments).map { ProjectRow($0, data: data, server: server) }
       Terminal.output.write(arguments.has("json") ? ProjectRow.json(rows) : ProjectRow.table(rows))
       return 0
     })
@@ -39,7 +43,7 @@ extension Command {
     examples: [("hearth projects check && systemctl reload hearth", "reloads a server if all projects are valid")],
     run: { arguments in
       let folders = try folders(arguments)
-      let rows = folders.map { ProjectRow($0, data: nil) }
+      let rows = folders.map { ProjectRow($0) }
       let conflicts = ProjectSource.conflicts(folders.map { $0.source() })
       if arguments.has("json") {
         Terminal.output.write(ProjectRow.json(rows, conflicts))
@@ -49,6 +53,13 @@ extension Command {
       }
       return conflicts.isEmpty && rows.allSatisfy { $0.problem == nil } ? 0 : ExitCode.data
     })
+
+  /// Returns the quotas and the default project of the configuration file of the working directory.
+  private static func serverConfiguration() throws -> (quotas: QuotaLimits, project: String?) {
+    var arguments = try Arguments([], for: serve)
+    arguments.adopt(try ConfigurationFile.settings(for: serve, arguments))
+    return (try LimitOptions.quotas(arguments), arguments.value("project"))
+  }
 
   private static func folders(_ arguments: Arguments) throws -> [ProjectFolder] {
     let directory = arguments.value("projects") ?? "projects"
@@ -68,11 +79,17 @@ private struct ProjectRow {
   /// The size of the databases on disk in bytes, and the number of keys of programs; `nil` if they are not known.
   var bytes: Int?
   var keys: Int?
+  /// The quotas that are set, and what they count.
+  var quotas: [QuotaUse.Row] = []
   /// The reason why the configuration is not valid.
   var problem: String?
 
-  /// Reads a project, and its data if a data directory is given.
-  init(_ folder: ProjectFolder, data: String?) {
+  /// Reads a project, and its data if a data directory is given. `server` has the quotas of projects that set none, and
+  /// the default project.
+  init(
+    _ folder: ProjectFolder, data: String? = nil,
+    server: (quotas: QuotaLimits, project: String?) = (QuotaLimits(), nil)
+  ) {
     let source = folder.source()
     id = folder.id
     hosts = source.hosts
@@ -84,18 +101,30 @@ private struct ProjectRow {
       var status = stat()
       return stat(DataDirectory.file(of: id, in: data), &status) == 0 ? sum + Int(status.st_blocks) * 512 : sum
     }
-    let options = LMDBOptions(path: DataDirectory.accountsFile(of: id, in: data), readOnly: true)
+    keys = Self.keys(of: id, in: data)
+    let limits = ((try? source.configuration.get().quotas) ?? QuotaLimits()).filled(from: server.quotas)
+    let owner = id == server.project ? nil : id
+    do { quotas = try QuotaUse(limits, of: id, filesOwner: owner, in: data).rows } catch {
+      problem = problem ?? "its quotas: \(CommandFailure(error).message)"
+    }
+  }
+
+  /// Returns the number of keys of programs, or `nil` if the accounts cannot be read. Closes the file, which this
+  /// process cannot open twice.
+  private static func keys(of project: String, in data: String) -> Int? {
+    let options = LMDBOptions(path: DataDirectory.accountsFile(of: project, in: data), readOnly: true)
     let accounts = try? AccountStore(
-      store: LMDBStore.open(options), project: AccountsProject(id), mode: .production, now: { 0 })
-    keys = accounts?.serviceKeys.all.count
+      store: LMDBStore.open(options), project: AccountsProject(project), mode: .production, now: { 0 })
+    return accounts?.serviceKeys.all.count
   }
 
   static func table(_ rows: [ProjectRow]) -> [UInt8] {
-    var lines = [["project", "hosts", "databases", "documents", "keys", "state"]]
+    var lines = [["project", "hosts", "databases", "documents", "keys", "quotas", "state"]]
     lines += rows.map { row in
       [
         row.id, row.hosts.isEmpty ? "-" : row.hosts.joined(separator: " "), row.databases.joined(separator: " "),
         row.bytes.map { ByteCount.text($0) } ?? "-", row.keys.map(String.init) ?? "-",
+        row.quotas.isEmpty ? "-" : row.quotas.map(\.text).joined(separator: ", "),
         row.problem.map { "refused: \($0.prefix { $0 != "\n" })" } ?? "ok",
       ]
     }
@@ -131,6 +160,9 @@ private struct ProjectRow {
         json.endArray()
         if let bytes = row.bytes { json.add("documentsBytes", bytes) }
         if let keys = row.keys { json.add("keys", keys) }
+        if !row.quotas.isEmpty {
+          json.add("quotas", row.quotas) { quota, json in quota.append(to: &json) }
+        }
         json.add("problem", row.problem)
       }
     }

@@ -5,7 +5,7 @@ extension Command {
   /// Runs a query on a running server.
   static let query = Command(
     name: "query", summary: "Queries a collection, or counts, sums and averages over it.", operands: "PATH",
-    operandCount: 1...1,
+    operandCount: 0...1,
     options: DatabaseChoice.placeOptions + [
       .repeated("where", "CONDITION", "return only documents that match; several conditions must all match"),
       .repeated("order", "FIELD[:desc]", "sort by this field; several may be separated by commas"),
@@ -20,10 +20,11 @@ extension Command {
       .flag("count", "return the number of documents instead of the documents"),
       .repeated("sum", "FIELD", "return the sum of this field"),
       .repeated("avg", "FIELD", "return the average of this field"),
+      .value("pipeline", "FILE", "run the pipeline in this file instead of a query; - is standard input"),
       .value("at", "TIME", "read as of a time such as 2025-03-01T14:30:00Z, at most an hour ago (default: now)"),
       .flag("explain", "show the plan of the query without running it"),
       .flag("analyze", "show the results, the plan and the cost"),
-      .flag("json", "print the API's JSON, one document per line"),
+      .flag("json", "print the API's JSON, one document or row per line"),
     ],
     details: """
       CONDITION is FIELD OPERATOR VALUE. The operators are `==`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `not-in`,
@@ -32,6 +33,10 @@ extension Command {
       of a document in the collection, or a path.
 
       \(ValueText.details)
+
+      With --pipeline, the stages in FILE replace PATH and the other options of the query. FILE contains stages such as
+      `collection(/users)`, `where(age >= 18 and city == "Turin")`, `aggregate(n: count() by city)` and `sort(n desc)`,
+      or JSON as for `executePipeline`. docs/pipelines.md describes both.
       """,
     examples: [
       (
@@ -43,8 +48,17 @@ extension Command {
       ("hearth query history --group --where 'metrics.Distance > 10' --count --avg metrics.Distance", "aggregations"),
       ("hearth query orders --order placed:desc,__name__ --start-after '2025-03-01, o17' --json", "the next page"),
       ("hearth query users --where 'age > 30' --analyze", "with the plan and the cost"),
+      ("hearth query --pipeline weekly.pipeline", "the rows of a pipeline"),
+      ("hearth query --pipeline - --json < weekly.pipeline", "the same as JSON, from standard input"),
     ],
     run: { arguments in
+      if let file = arguments.value("pipeline") {
+        try PipelineCommand.run(arguments, file: file)
+        return 0
+      }
+      guard !arguments.operands.isEmpty else {
+        throw CommandFailure.usage("an operand is missing: PATH, or --pipeline FILE")
+      }
       let client = try ServerClient(ofServerOrDirectory: arguments)
       let options = try QueryOptions(arguments, client.database)
       if arguments.has("json") {

@@ -40,13 +40,18 @@ struct QueryOptions {
     if !aggregations.isEmpty, query.projection != nil {
       throw CommandFailure.usage("'--select' cannot be used with --count, --sum or --avg; remove it")
     }
-    if let text = arguments.value("at") {
-      guard let time = ValueText.time(text) else {
-        throw CommandFailure.usage("'--at \(text)' must be a time such as 2025-03-01T14:30:00Z")
-      }
-      readTime = time
-    }
+    readTime = try Self.readTime(arguments)
     explain = arguments.has("analyze") ? .analyze : arguments.has("explain") ? .plan : nil
+  }
+
+  /// Returns the time of `--at`, or `nil` if it is not given.
+  /// - Throws: ``CommandFailure`` if it is not a time.
+  static func readTime(_ arguments: Arguments) throws -> Timestamp? {
+    guard let text = arguments.value("at") else { return nil }
+    guard let time = ValueText.time(text) else {
+      throw CommandFailure.usage("'--at \(text)' must be a time such as 2025-03-01T14:30:00Z")
+    }
+    return time
   }
 
   /// Returns the fields to show, in the order of `--select`; empty for all.

@@ -116,7 +116,7 @@ extension Command {
     switch test.operation {
     case .get(let key): wanted = [key.path]
     case .commit(let writes): wanted = writes.map(\.key.path)
-    case .list, .hosted, .file: break
+    case .list, .pipeline, .hosted, .file: break
     }
     var known: Set<ResourcePath> = []
     while true {

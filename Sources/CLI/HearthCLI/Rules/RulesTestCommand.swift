@@ -30,8 +30,8 @@ extension Command {
               "data": {"name": "New"}, "expect": "allow"},
              {"it": "hides it from others", "as": "eve", "get": "rooms/r1", "expect": "deny", "line": 7}]}
 
-      A case makes one request: get, list, listGroup, create, set, update, delete or commit. For storage rules
-      (service firebase.storage), the request is read, get, list, create, update or delete; "files" contains the
+      A case makes one request: get, list, listGroup, pipeline, create, set, update, delete or commit. For storage
+      rules (service firebase.storage), the request is read, get, list, create, update or delete; "files" contains the
       existing files by name, and "data" contains the properties of the upload:
 
           {"it": "accepts small pictures", "as": "ann", "create": "avatars/ann",

@@ -3,8 +3,8 @@ import DocumentModel
 import DocumentStore
 import HearthServer
 
-/// The server that an administrative verb calls: the one at a URL, or the one that uses a data directory. If no server
-/// uses the directory, the verb starts its own.
+/// The server that an administrative verb calls: at a URL, or by the data directory that it uses. If no server uses the
+/// directory, the verb starts its own.
 struct AdminServer {
   /// The options of administrative verbs.
   static let options: [Command.Option] =
@@ -52,7 +52,9 @@ struct AdminServer {
     let started = try Server(configuration)
     let url = try started.start()
     let token = arguments.value("token") ?? started.accounts.serviceKeys.localAccessToken()
-    client = try ServerClient(url: url, token: token, arguments, database: database)
+    // The user has not chosen the URL.
+    client = try ServerClient(
+      url: url, token: token, arguments, database: database, name: "the data directory \(directory)")
     own = started
   }
 

@@ -1,4 +1,5 @@
 import Accounts
+import Basics
 import DatabaseService
 import DocumentModel
 import FirebaseExport
@@ -40,6 +41,9 @@ extension Command {
         "an enterprise edition database; NAME* is a prefix (default: enterprise* with --emulator)"),
       .value("map-size", "BYTES", "the maximum size of a database, as address space (default: 64G; in memory, 8G)"),
       .value("history", "TIME", "keep past states of documents for this time, from 5m to 7d (default: 1h)"),
+      .value(
+        "commit-log", "on|off", "write commits to a log first and to the data file in batches, on disk (default: on)"
+      ).with(choices: ["on", "off"]),
       .repeated("rules", "FILE", "security rules; DATABASE=FILE for the rules of one database (default: none)"),
       .value(
         "compat", "emulator",
@@ -76,13 +80,14 @@ extension Command {
       .repeated(
         "trust-issuer", "ISSUER",
         "accept tokens of ISSUER (or ISSUER,AUDIENCE); ISSUER=FILE reads its keys from a file"),
-    ] + BackupSchedule.options + [
+    ] + ConsoleOptions.options + BackupSchedule.options + [
       .value("user-requests", "N", "requests that one signed-in user may make in a minute (default: any number)"),
       .value(
         "address-requests", "N",
         "requests that an address may make without sign-in in a minute (default: any number)"),
       .value("user-reads", "N", "documents that one signed-in user may read in a minute (default: any number)"),
       .value("user-writes", "N", "documents that one signed-in user may write in a minute (default: any number)"),
+    ] + LimitOptions.quotas + [
       .repeated(
         "trusted-proxy", "ADDRESS",
         "a proxy on another machine, or its network, such as 10.0.0.0/8, that names the clients"),
@@ -168,10 +173,23 @@ extension Command {
     let recorded = try RecordedCaseFiles(arguments, isEmulator: configuration.mode == .emulator)
     configuration.accessObserver = recorded?.recorder
     configuration.emulatorPorts = try EmulatorPortOptions.ports(arguments, configuration, hasDefaults: true)
+    configuration.backups = arguments.has("backup-to") ? BackupOutcomes() : nil
     let backups = try BackupSchedule(arguments, configuration)
+    let logSeconds = max(configuration.retention.changeLogSeconds, backups?.changeLogSeconds ?? 0)
+    configuration.retention.changeLogSeconds = logSeconds
+    configuration.shownConfiguration = ConsoleOptions.shown(
+      ConfigurationFile.effective(arguments, computed: computed(configuration)))
+    if let backups {
+      configuration.listBackups = { BackupList.request(of: backups, $0) }
+      configuration.createBackup = { backups.begin() }
+    }
     let (server, url) = try startServer(arguments, configuration)
     let remarks = try FirebaseFile.remarks(arguments)
-    StartReport(configuration, url: url, now: Clock.system.now(), remarks: remarks).show(arguments)
+    let hasOperators = configuration.loadProjects != nil || !server.accounts.operators.all.isEmpty
+    StartReport(
+      configuration, url: url, consoleURL: server.consoleURL, now: Clock.system.now(), remarks: remarks,
+      hasOperators: hasOperators
+    ).show(arguments)
     // A program that waits for the line below may then read the earlier log lines.
     configuration.log?.flush()
     Terminal.output.write("hearth: listening on \(url)\n")
@@ -328,6 +346,7 @@ extension Command {
     configuration.port = try arguments.integer("port", in: 0...65535) ?? configuration.port
     configuration.tls = try tlsFiles(arguments)
     configuration.project = DatabaseChoice.project(arguments)
+    configuration.usesCommitLog = try usesCommitLog(arguments) ?? true
     if arguments.has("databases") { configuration.databases = try databases(arguments) }
     if !isEmulator, let directory = projectsDirectory(arguments) {
       configuration.loadProjects = { () throws(HearthError) in
@@ -371,11 +390,13 @@ extension Command {
     // The options of a project's own file are read again with its folder.
     if arguments.accepts("config") {
       configuration.loadHosting = { () throws(HearthError) in try HostingOptions.reloadedSites(arguments) }
+      configuration.loadQuotas = { () throws(HearthError) in try LimitOptions.reloadedQuotas(arguments) }
     }
     configuration.webSDK = arguments.value("web-sdk")
     configuration.log = try log(arguments)
     configuration.requestLogInterval = try arguments.integer("log-requests", in: 1...1_000_000_000)
-    configuration.metricsAddress = try metricsAddress(arguments)
+    configuration.metricsAddress = try address(arguments, "metrics-address", example: "127.0.0.1:9090")
+    try ConsoleOptions.apply(arguments, to: &configuration)
     configuration.stopGraceSeconds =
       try arguments.integer("stop-grace", in: 0...3600) ?? configuration.stopGraceSeconds
     if let project = configuration.project, DatabaseID(project: project) == nil {
@@ -392,6 +413,17 @@ extension Command {
       throw arguments.refusal(of: "databases", name, "is not a valid database ID")
     }
     return names
+  }
+
+  /// Returns whether databases have a commit log, or `nil` if nothing says so. Tests say so in the environment.
+  private static func usesCommitLog(_ arguments: Arguments) throws -> Bool? {
+    guard let choice = arguments.value("commit-log") else {
+      return DatabaseChoice.environment("HEARTH_COMMIT_LOG").map { $0 == "1" }
+    }
+    guard choice == "on" || choice == "off" else {
+      throw arguments.refusal(of: "commit-log", choice, "must be 'on' or 'off'")
+    }
+    return choice == "on"
   }
 
   /// Returns the directory of project folders, or `nil` if the server has only one project: the option, or `projects`
@@ -414,6 +446,7 @@ extension Command {
       "map-size": [String(configuration.mapBytes)], "mail-from": [configuration.accounts.mailSender],
       "stop-grace": [String(configuration.stopGraceSeconds)],
       "history": ["\(configuration.retention.historySeconds)s"],
+      "commit-log": [configuration.usesCommitLog ? "on" : "off"],
     ]
     switch configuration.storage {
     case .inMemory: values["in-memory"] = [""]
@@ -463,11 +496,15 @@ extension Command {
       levelMin: try choice("log-level", standard, LogEvent.Level.allCases.map { ("\($0)", $0) }))
   }
 
-  private static func metricsAddress(_ arguments: Arguments) throws -> HearthConfiguration.Address? {
-    guard let text = arguments.value("metrics-address") else { return nil }
+  /// Returns the address in an option, or `nil` if the option is not given.
+  /// - Throws: ``CommandFailure`` if it is not valid.
+  static func address(
+    _ arguments: Arguments, _ option: String, example: String
+  ) throws -> HearthConfiguration.Address? {
+    guard let text = arguments.value(option) else { return nil }
     guard let colon = text.lastIndex(of: ":"), colon != text.startIndex,
       let port = Int(text[text.index(after: colon)...]), (0...65535).contains(port)
-    else { throw arguments.refusal(of: "metrics-address", text, "must be HOST:PORT, such as 127.0.0.1:9090") }
+    else { throw arguments.refusal(of: option, text, "must be HOST:PORT, such as \(example)") }
     return HearthConfiguration.Address(host: withoutBrackets(String(text[..<colon])), port: port)
   }
 

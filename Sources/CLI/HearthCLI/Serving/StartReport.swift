@@ -4,14 +4,19 @@ import HearthServer
 struct StartReport {
   private let configuration: HearthConfiguration
   private let url: String
+  private let consoleURL: String?
   private let remarks: [String]
   /// The findings of `hearth doctor` that need attention and cost little to determine.
   let warnings: [Finding]
 
   /// Examines the configuration of a server that listens on `url`. `now` is in microseconds since 1970. `remarks` say what
-  /// `firebase.json` contains in vain.
-  init(_ configuration: HearthConfiguration, url: String, now: Int64, remarks: [String] = []) {
-    (self.configuration, self.url, self.remarks) = (configuration, url, remarks)
+  /// `firebase.json` contains in vain. `consoleURL` is the address of the console, and `hasOperators` says whether the
+  /// project has an operator.
+  init(
+    _ configuration: HearthConfiguration, url: String, consoleURL: String? = nil, now: Int64, remarks: [String] = [],
+    hasOperators: Bool = true
+  ) {
+    (self.configuration, self.url, self.consoleURL, self.remarks) = (configuration, url, consoleURL, remarks)
     let isNamed = configuration.loadProjects == nil || configuration.project != nil
     var findings = isNamed ? RulesChecks(configuration: configuration, now: now).urgent() : []
     let serving = ServingChecks(configuration: configuration, holder: nil, now: now)
@@ -19,6 +24,7 @@ struct StartReport {
     if case .directory(let path) = configuration.storage {
       findings += ProjectChecks(configuration: configuration, directory: path).findings()
     }
+    findings += OperatorChecks(configuration: configuration, hasOperators: hasOperators).findings()
     warnings = findings.filter { $0.level != .ok }
   }
 
@@ -26,9 +32,7 @@ struct StartReport {
   /// in memory, or no rules.
   var lines: [(title: String, text: String, isNotable: Bool)] {
     let isEmulator = configuration.mode == .emulator
-    let console =
-      isEmulator && configuration.hasConsole
-      ? [("console", "\(url)\(Server.consolePath)", isNotable: false)] : []
+    let console = consoleURL.map { [("console", $0, isNotable: false)] } ?? []
     return [
       (
         "mode",
@@ -126,6 +130,7 @@ struct StartReport {
     fields.append(("rules", .text(configuration.rules.map { $0.path }.joined(separator: ","))))
     if let rules = configuration.storageRules { fields.append(("storageRules", .text(rules))) }
     if let publicURL = configuration.publicURL { fields.append(("publicUrl", .text(publicURL))) }
+    if let consoleURL { fields.append(("console", .text(consoleURL))) }
     if let metrics = configuration.metricsAddress {
       fields.append(("metrics", .text("\(metrics.host):\(metrics.port)")))
     }

@@ -13,9 +13,11 @@ extension LogEvent {
     add("purpose", event.purpose)
     if !event.fields.isEmpty { add("fields", event.fields.joined(separator: ",")) }
     add("key", event.key)
+    add("operator", event.operatorName)
+    add("request", event.request)
     if let count = event.count { fields.append(("count", .integer(count))) }
     add("by", event.actor?.rawValue)
-    if event.actor != nil { add("client", event.client ?? "this machine") }
+    if event.actor != nil || event.operatorName != nil { add("client", event.client ?? "this machine") }
     add("reason", event.reason)
   }
 }
@@ -41,6 +43,13 @@ extension AccountEvent.Kind {
     case .keyRevoked: "keys.revoked"
     case .keysRotated: "keys.rotated"
     case .mailFailed: "mail.failed"
+    case .operatorSignedIn: "operators.signed-in"
+    case .operatorSignInFailed: "operators.sign-in-failed"
+    case .operatorSignedOut: "operators.signed-out"
+    case .operatorAdded: "operators.added"
+    case .operatorChanged: "operators.changed"
+    case .operatorRemoved: "operators.removed"
+    case .operatorActed: "operators.acted"
     }
   }
 }

@@ -1,5 +1,6 @@
 import Accounts
 import Basics
+import ConsoleAPI
 import DatabaseService
 import DocumentModel
 import DocumentStore
@@ -28,7 +29,11 @@ final class ProjectStack: Sendable {
   let registry: DatabaseRegistry
   let rulesRegistry = RulesRegistry()
   let files: LazyFileStore
+  /// The quotas of the project, and what they count.
+  let quotas: ProjectQuotas
   let gateway: HTTPGateway
+  /// The secret with which the console of an emulator writes the files of rules, or `nil` if it cannot.
+  let consoleKey: String?
   private let directory: DataDirectory?
   private let indexes: IndexFiles
   private let rules: RulesFiles
@@ -41,30 +46,42 @@ final class ProjectStack: Sendable {
   /// - Throws: ``HearthError`` if the configuration, a file or the data directory cannot be used.
   init(
     _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ operations: OperationsService,
-    _ addresses: ServerAddresses
+    _ addresses: ServerAddresses, _ places: PlaceThrottles
   ) throws(HearthError) {
     self.configuration = configuration
     self.directory = directory
     indexes = try IndexFiles(configuration.indexes)
     let fileRules = FileRules()
     rules = try RulesFiles(configuration, rulesRegistry, fileRules)
-    registry = Self.makeRegistry(configuration, directory, indexes)
+    quotas = ProjectQuotas(
+      of: configuration.project ?? "demo", configuration.quotas, now: RateLimiter.monotonic)
+    registry = Self.makeRegistry(configuration, directory, indexes, quotas)
     let observer: ConsoleObserver? =
       configuration.mode == .emulator && configuration.hasConsole
       ? ConsoleObserver(next: configuration.accessObserver) : nil
+    let recorder =
+      configuration.consoleAddress == nil
+      ? nil : RecordingObserver { [clock = configuration.clock] in clock.now() }
+    let observed: (any AccessObserver)? = observer ?? configuration.accessObserver
     service = FirestoreService(
       databases: registry, mode: configuration.serverMode, rules: rulesRegistry,
       proofMode: configuration.isEmulatorCompatible ? .emulator : .sound,
-      requiresIndexes: configuration.requiresIndexes, observer: observer ?? configuration.accessObserver,
-      limiter: configuration.rates.isEmpty ? nil : RateLimiter(configuration.rates))
-    files = FilesSetup.make(configuration, directory, registry)
-    accounts = try Self.openAccounts(configuration, directory)
+      requiresIndexes: configuration.requiresIndexes, observer: observed ?? recorder,
+      observation: observed == nil ? recorder?.recording.observation : nil,
+      limiter: configuration.rates.isEmpty ? nil : RateLimiter(configuration.rates), quotas: quotas)
+    files = FilesSetup.make(configuration, directory, registry, quotas)
+    accounts = try Self.openAccounts(configuration, directory, quotas, places)
     accounts.endStreams(of: service)
     let identity = try configuration.accounts.service(
       accounts, publicURL: configuration.publicURL, fetch: configuration.providerFetch)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
     onlineIssuers = try OnlineIssuers(configuration, accounts.trustedIssuers)
     hosting = try HostingSetup(configuration)
+    let console = try Self.consoleFacts(configuration, accounts, rulesRegistry, recorder?.recording)
+    // A remote emulator's address can be read on its way, so its console writes no files.
+    let writesRules = observer != nil && !configuration.allowsRemoteEmulator
+    let rulesFile = writesRules ? rules.consoleAccess(key: RandomBytes.hexadecimal(16)) : nil
+    consoleKey = rulesFile?.key
     gateway = HTTPGateway(
       service, accounts: accounts, identity: identity,
       files: StorageService(
@@ -72,7 +89,7 @@ final class ProjectStack: Sendable {
         isCurrentKey: { [accounts] in accounts.serviceKeys.key($0) != nil }),
       usesTLS: configuration.tls != nil, hostName: configuration.host,
       addresses: addresses.addresses(publicURL: configuration.publicURL), sites: hosting.sites,
-      sdk: hosting.sdk, decisionLog: observer?.log, operations: operations,
+      sdk: hosting.sdk, decisionLog: observer?.log, rulesFile: rulesFile, console: console, operations: operations,
       project: configuration.isOneOfSeveral ? configuration.project : nil)
   }
 
@@ -93,6 +110,7 @@ final class ProjectStack: Sendable {
   /// - Throws: ``HearthError/storage(_:)`` if that fails.
   func prepare() throws(HearthError) {
     try openConfigured()
+    try openCounted()
     do throws(FilesError) { try FilesSetup.openStored(files, directory, configuration) } catch {
       let reason =
         switch error {
@@ -159,7 +177,8 @@ final class ProjectStack: Sendable {
   // MARK: Opening
 
   private static func openAccounts(
-    _ configuration: HearthConfiguration, _ directory: DataDirectory?
+    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ quotas: ProjectQuotas,
+    _ places: PlaceThrottles
   ) throws(HearthError) -> AccountStore {
     let project = configuration.project ?? "demo"
     let clock = configuration.clock
@@ -173,8 +192,29 @@ final class ProjectStack: Sendable {
       return try AccountStore(
         store: try LMDBStore.open(options), project: AccountsProject(project),
         mode: configuration.serverMode, now: { clock.now() },
-        audit: { configuration.log(LogEvent($0)) })
+        audit: { configuration.log(LogEvent($0)) }, quota: quotas.accounts, places: places)
     } catch { throw .storage(error.description) }
+  }
+
+  /// Returns what the console of a production server shows, or `nil` if the server has none. Operators of one project
+  /// among several do not see the facts of the server, which concern the other projects too.
+  private static func consoleFacts(
+    _ configuration: HearthConfiguration, _ accounts: AccountStore, _ rules: RulesRegistry,
+    _ recording: DecisionRecording?
+  ) throws(HearthError) -> ConsoleFacts? {
+    guard let recording else { return nil }
+    let sessions: OperatorSessions
+    do throws(AccountError) { sessions = try OperatorSessions(accounts) } catch {
+      throw .configuration("the console cannot start: there is not enough memory for password checks")
+    }
+    var backups: BackupActions?
+    if let list = configuration.listBackups, let create = configuration.createBackup {
+      backups = BackupActions(list: list, create: create)
+    }
+    return ConsoleFacts(
+      sessions: sessions, rules: rules, usesTLS: configuration.tls != nil,
+      hasOtherProjects: configuration.isOneOfSeveral, configuration: configuration.shownConfiguration, backups: backups,
+      recording: recording)
   }
 
   /// Opens the stored databases that have an index file, so their indexes are built before the first request.
@@ -187,12 +227,32 @@ final class ProjectStack: Sendable {
     } catch { throw .storage(error.description) }
   }
 
+  /// Opens the stored databases of the project if their documents have a quota, because each commit must know the bytes
+  /// of all. A database stays counted after it is closed. An emulator serves databases that nobody declared.
+  private func openCounted() throws(HearthError) {
+    guard case .directory(let path) = configuration.storage, quotas.documents.limit != nil else { return }
+    let declared = configuration.mode == .production ? configuration.declaredDatabases : nil
+    do throws(StorageError) {
+      for id in try DataDirectory.databases(in: path) where declared?.contains(id) ?? true {
+        _ = try registry.database(id)
+      }
+    } catch { throw .storage(error.description) }
+  }
+
+  /// Changes the quotas. Data beyond them stays.
+  /// - Throws: ``HearthError/storage(_:)`` if a database cannot be opened. The quotas are in force nevertheless.
+  func apply(_ limits: QuotaLimits) throws(HearthError) {
+    quotas.apply(limits)
+    try openCounted()
+  }
+
   private static func makeRegistry(
-    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ indexes: IndexFiles
+    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ indexes: IndexFiles, _ quotas: ProjectQuotas
   ) -> DatabaseRegistry {
     let mode = configuration.serverMode
     let declared = configuration.declaredDatabases
     let mapBytes = configuration.mapBytes
+    let usesCommitLog = configuration.usesCommitLog
     let enterprise = enterpriseNames(configuration)
     return DatabaseRegistry(
       retention: configuration.retention, clock: configuration.clock,
@@ -202,11 +262,12 @@ final class ProjectStack: Sendable {
       indexObserver: configuration.logsProgress
         ? IndexLog { configuration.log(.info, "index.progress", $0) }.observer : nil,
       scratch: ScratchSpace(configuration.scratchBudget, directory: directory?.path),
-      blanks: mode.createsWhatRequestsName ? blankDatabases(directory) : nil
+      blanks: mode.createsWhatRequestsName ? blankDatabases(directory) : nil, quota: quotas.documents
     ) { (id) throws(StorageError) in
       guard mode.createsWhatRequestsName || declared.contains(id) else { return nil }
       guard let directory else { return try LMDBStore.open(.inMemory(mapBytes: mapBytes)) }
-      return try LMDBStore.open(LMDBOptions(path: try directory.makeFile(of: id), mapBytes: mapBytes))
+      return try StoredDatabase.open(
+        LMDBOptions(path: try directory.makeFile(of: id), mapBytes: mapBytes), withLog: usesCommitLog)
     }
   }
 

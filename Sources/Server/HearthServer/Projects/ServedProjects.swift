@@ -1,6 +1,9 @@
+import Accounts
+import Basics
 import DatabaseService
 import Dispatch
 import DocumentModel
+import DocumentStore
 import Gateway
 import OperationsAPI
 import Synchronization
@@ -33,6 +36,8 @@ final class ServedProjects: Sendable {
   private struct State {
     var own: ProjectStack?
     var entries: [String: Entry] = [:]
+    /// The quotas of the server's configuration, or `nil` before a reload.
+    var quotas: QuotaLimits?
     /// Stacks that no new request reaches.
     var retiring: [Retired] = []
     /// Ends the running requests of a stack.
@@ -47,15 +52,20 @@ final class ServedProjects: Sendable {
 
   private let configuration: HearthConfiguration
   private let directory: DataDirectory?
+  private let places: PlaceThrottles
   private let state = Mutex(State())
   /// Serializes changes of the set of projects.
   private let queue = DispatchQueue(label: "hearth projects", qos: .utility)
   private let dispatcher: ProjectDispatcher?
+  /// Finds the project of a request at the address of the console.
+  private let consoleDispatcher: ProjectDispatcher?
 
   init(_ configuration: HearthConfiguration, _ directory: DataDirectory?) {
     self.configuration = configuration
     self.directory = directory
+    places = PlaceThrottles { [clock = configuration.clock] in clock.now() }
     dispatcher = configuration.loadProjects.map { _ in ProjectDispatcher() }
+    consoleDispatcher = configuration.loadProjects.map { _ in ProjectDispatcher() }
   }
 
   // MARK: Access
@@ -79,6 +89,12 @@ final class ServedProjects: Sendable {
   /// Handles the requests of clients.
   var handler: any RequestHandler { dispatcher ?? first.gateway.requests }
 
+  /// Handles the requests of operators at the address of the console, or `nil` if the server has none.
+  var consoleHandler: (any RequestHandler)? {
+    guard configuration.consoleAddress != nil else { return nil }
+    return consoleDispatcher ?? first.gateway.console
+  }
+
   /// Whether some project has rules files to watch, or may have some later.
   var hasRules: Bool { dispatcher != nil || stacks.contains { !$0.hasNoRules } }
 
@@ -98,7 +114,7 @@ final class ServedProjects: Sendable {
     if isOwn {
       var own = configuration
       own.isOneOfSeveral = dispatcher != nil
-      let stack = try ProjectStack(own, directory, operations, addresses)
+      let stack = try ProjectStack(own, directory, operations, addresses, places)
       state.withLock { $0.own = stack }
     }
     guard let dispatcher else { return }
@@ -120,10 +136,26 @@ final class ServedProjects: Sendable {
       stack.reloadRules(all: true)
       stack.reloadIssuersAndApps()
     }
+    reloadQuotas()
     guard let load = configuration.loadProjects else { return }
     do throws(HearthError) { serve(try load()) } catch {
       configuration.log(
         .error, "projects.refused", "\(error.description)\nthe previous configuration of all projects stays in force")
+    }
+  }
+
+  /// Reads the quotas of the server's configuration again.
+  private func reloadQuotas() {
+    guard let load = configuration.loadQuotas else { return }
+    do throws(HearthError) {
+      let quotas = try load()
+      let own = state.withLock { state in
+        state.quotas = quotas
+        return state.own
+      }
+      try own?.apply(quotas)
+    } catch {
+      configuration.log(.error, "quotas.refused", "\(error.description)\nthe previous quotas stay in force")
     }
   }
 
@@ -186,6 +218,8 @@ final class ServedProjects: Sendable {
           unused.append(Retired(id: source.id, stack: stack, end: end))
           entry.stack = nil
         }
+        // A change of quotas does not change the fingerprint, so that it interrupts nothing.
+        if let stack = entry.stack { try stack.apply(quotas(of: source.configuration.get())) }
         entry.source = source
         entry.problem = nil
       } catch {
@@ -217,7 +251,7 @@ final class ServedProjects: Sendable {
       else { continue }
       do throws(HearthError) {
         if entry.problem != nil { try entry.source.check() }
-        let stack = try ProjectStack(merged(project, id), directory, operations, addresses)
+        let stack = try ProjectStack(merged(project, id), directory, operations, addresses, places)
         try stack.prepare()
         let isStarted = state.withLock { state in
           state.entries[id]?.stack = stack
@@ -273,6 +307,11 @@ final class ServedProjects: Sendable {
     for stack in overdue { cancel?(stack) }
   }
 
+  /// Returns the quotas of a project: its own, or those of the server if it has none.
+  private func quotas(of project: HearthConfiguration) -> QuotaLimits {
+    project.quotas.filled(from: state.withLock { $0.quotas } ?? configuration.quotas)
+  }
+
   /// Returns the configuration of the server with the parts of a project. Its files are those of the server if it is
   /// the default project.
   private func merged(_ project: HearthConfiguration, _ id: String) -> HearthConfiguration {
@@ -296,6 +335,8 @@ final class ServedProjects: Sendable {
     merged.providerFetch = project.providerFetch ?? configuration.providerFetch
     merged.hosting = project.hosting
     merged.loadHosting = nil
+    merged.quotas = quotas(of: project)
+    merged.loadQuotas = nil
     return merged
   }
 
@@ -315,12 +356,24 @@ final class ServedProjects: Sendable {
         routes.append(ProjectRoute(unavailable: names))
       }
     }
+    serveConsole(own, entries)
     let problems = dispatcher.serve(routes, standard: configuration.project)
     let known = state.withLock { state in
       defer { state.problems = problems }
       return state.problems
     }
     for problem in problems where !known.contains(problem) { configuration.log(.error, "project.name", problem) }
+  }
+
+  /// Tells the dispatcher of the console which projects it serves. A project is named by a path or by `?project=`, never
+  /// by the host name, which is that of the console.
+  private func serveConsole(_ own: ProjectStack?, _ entries: [String: Entry]) {
+    var stacks = entries.sorted { $0.key < $1.key }.compactMap { id, entry in entry.stack.map { (id, $0) } }
+    if let own, let id = configuration.project { stacks.insert((id, own), at: 0) }
+    let routes = stacks.compactMap { id, stack in
+      stack.gateway.console.map { ProjectRoute(ProjectNames(id: id, hosts: [], apiKeys: []), $0, owner: stack) }
+    }
+    _ = consoleDispatcher?.serve(routes, standard: configuration.project)
   }
 
   private func refuse(_ source: ProjectSource, _ problem: String, isServed: Bool) {

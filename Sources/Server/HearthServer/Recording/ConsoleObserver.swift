@@ -6,7 +6,7 @@ import RulesTesting
 
 /// Adds the decisions of an emulator to the log of its console, and passes them to another observer.
 final class ConsoleObserver: AccessObserver {
-  let log = DecisionLog(tests: { $0.cases.tests })
+  let log = DecisionLog { $0.cases.tests }
   private let next: (any AccessObserver)?
 
   /// Creates an observer with an empty log.
@@ -18,6 +18,18 @@ final class ConsoleObserver: AccessObserver {
   }
 
   func noteSetup(of database: DatabaseID?) { next?.noteSetup(of: database) }
+}
+
+/// Adds the decisions of a production server to a recording.
+final class RecordingObserver: AccessObserver {
+  let recording: DecisionRecording
+
+  /// Creates an observer with a recording that is off. `now` returns microseconds since 1970.
+  init(now: @escaping @Sendable () -> Int64) { recording = DecisionRecording(now: now) { $0.cases.tests } }
+
+  func note(_ record: AccessRecord) { recording.add(record, bytes: record.byteCount) }
+
+  func noteSetup(of database: DatabaseID?) {}
 }
 
 extension AccessRecord {

@@ -21,6 +21,10 @@ package struct PasswordHash: Equatable, Sendable {
     self.init(text: text)
   }
 
+  /// The text that responses contain in place of a hash. No password matches it. Its base64 is
+  /// ``User/redactedHash``.
+  package static let redacted = PasswordHash(unchecked: "REDACTED")
+
   init(unchecked text: String) { self.text = text }
 
   /// The salt, or `nil` if the hash has none, or if it is in another encoding, as in a bcrypt hash.

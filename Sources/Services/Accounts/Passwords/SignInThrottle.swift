@@ -92,15 +92,24 @@ package final class SignInThrottle: Sendable {
 
   private let allowances = Mutex<[Subject: Allowance]>([:])
   private let now: @Sendable () -> Int64
+  /// The throttle that counts wrong passwords by place for several projects, or `nil` if this one does.
+  private let places: SignInThrottle?
 
   /// Creates a throttle.
   /// - Parameter now: returns the current time in microseconds.
-  package init(now: @escaping @Sendable () -> Int64) { self.now = now }
+  /// - Parameter places: the throttle that counts ``Kind/place``, which several projects share, or `nil`.
+  package init(now: @escaping @Sendable () -> Int64, places: SignInThrottle? = nil) {
+    self.now = now
+    self.places = places
+  }
+
+  /// The throttle that counts a kind of attempts.
+  private func counter(of kind: Kind) -> SignInThrottle { kind == .place ? places ?? self : self }
 
   /// Returns whether a subject has an attempt left.
   package func allows(_ kind: Kind, _ name: String) -> Bool {
     let now = now()
-    return allowances.withLock { allowances in
+    return counter(of: kind).allowances.withLock { allowances in
       guard let allowance = allowances[Subject(kind: kind, name: Array(name.utf8))] else { return true }
       return Self.consumedNow(allowance, kind, now) + 1 <= kind.burst
     }
@@ -119,7 +128,7 @@ package final class SignInThrottle: Sendable {
   package func count(_ kind: Kind, _ name: String) {
     let now = now()
     let subject = Subject(kind: kind, name: Array(name.utf8))
-    allowances.withLock { allowances in
+    counter(of: kind).allowances.withLock { allowances in
       let before = allowances[subject].map { Self.consumedNow($0, kind, now) } ?? 0
       if allowances.count >= Self.subjectsMax, allowances[subject] == nil { Self.forget(&allowances, now) }
       allowances[subject] = Allowance(consumed: min(kind.burst, before + 1), at: now)
@@ -137,7 +146,7 @@ package final class SignInThrottle: Sendable {
   package func giveBack(_ kind: Kind, _ name: String) {
     let now = now()
     let subject = Subject(kind: kind, name: Array(name.utf8))
-    allowances.withLock { allowances in
+    counter(of: kind).allowances.withLock { allowances in
       guard let allowance = allowances[subject] else { return }
       let consumed = Self.consumedNow(allowance, kind, now) - 1
       allowances[subject] = consumed > 0 ? Allowance(consumed: consumed, at: now) : nil
@@ -146,7 +155,7 @@ package final class SignInThrottle: Sendable {
 
   /// Forgets the attempts of a subject, for example after the correct password.
   package func reset(_ kind: Kind, _ name: String) {
-    _ = allowances.withLock { $0.removeValue(forKey: Subject(kind: kind, name: Array(name.utf8))) }
+    _ = counter(of: kind).allowances.withLock { $0.removeValue(forKey: Subject(kind: kind, name: Array(name.utf8))) }
   }
 
   /// The part of an allowance that is still consumed.
@@ -171,5 +180,20 @@ package final class SignInThrottle: Sendable {
       }
       return true
     }
+  }
+}
+
+/// The limits of wrong passwords by place, which all projects of a server share. Otherwise somebody could guess again
+/// under each project.
+package struct PlaceThrottles: Sendable {
+  /// For the users of apps.
+  package let users: SignInThrottle
+  /// For operators. They are counted apart, so that the users of an app behind the same address do not lock them out.
+  package let operators: SignInThrottle
+
+  /// Creates the limits of one server.
+  /// - Parameter now: returns the current time in microseconds.
+  package init(now: @escaping @Sendable () -> Int64) {
+    (users, operators) = (SignInThrottle(now: now), SignInThrottle(now: now))
   }
 }

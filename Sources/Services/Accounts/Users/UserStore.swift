@@ -1,3 +1,4 @@
+package import Basics
 package import KeyValue
 
 /// The users of a project, in the account store.
@@ -10,12 +11,23 @@ package final class UserStore: Sendable {
   let states: UserStates
   /// The current time, in microseconds since 1970.
   private let now: @Sendable () -> Int64
+  /// The limit of the number of users.
+  private let quota: Quota
 
   /// Creates the user store over a key-value store, which may already contain users.
-  package init(store: any KeyValueStore, states: UserStates, now: @escaping @Sendable () -> Int64) {
+  ///
+  /// Cost: one lookup. Counts the users if an older release wrote the store.
+  /// - Throws: ``StorageError`` if the read fails.
+  package init(
+    store: any KeyValueStore, states: UserStates, quota: Quota, now: @escaping @Sendable () -> Int64
+  ) throws(StorageError) {
     self.store = store
     self.states = states
+    self.quota = quota
     self.now = now
+    let snapshot = try store.snapshot()
+    defer { snapshot.end() }
+    quota.set(try UserCount.read(snapshot))
   }
 
   // MARK: Reading
@@ -72,9 +84,10 @@ package final class UserStore: Sendable {
   package func write<R>(_ body: (UserTransaction) throws -> R) throws -> R {
     var outcome: Result<R, any Error>?
     var changedStates: Set<String> = []
+    var count: Int?
     do throws(StorageError) {
       try store.write { (transaction) throws(StorageError) in
-        let users = UserTransaction(transaction, states, nowSeconds: now() / 1_000_000)
+        let users = UserTransaction(transaction, states, quota, nowSeconds: now() / 1_000_000)
         do {
           outcome = .success(try body(users))
         } catch {
@@ -82,7 +95,10 @@ package final class UserStore: Sendable {
           throw StorageError.rolledBack
         }
         changedStates = users.changedStates
+        count = users.count
       }
+      // Two writers may get here in either order. The next change corrects the amount, and each check uses the store.
+      if let count { quota.set(count) }
     } catch {
       // If the closure threw, its error is in `outcome`.
       if error != .rolledBack { throw error }
@@ -94,7 +110,8 @@ package final class UserStore: Sendable {
 
   /// Adds a user.
   /// - Throws: ``AccountError`` `DUPLICATE_LOCAL_ID`, `EMAIL_EXISTS`, `PHONE_NUMBER_EXISTS` or
-  ///   `FEDERATED_USER_ID_ALREADY_LINKED` if the user conflicts with another; ``StorageError`` if the write fails.
+  ///   `FEDERATED_USER_ID_ALREADY_LINKED` if the user conflicts with another; `QuotaError` if the project has too many;
+  ///   ``StorageError`` if the write fails.
   package func insert(_ user: User) throws {
     try write { try $0.insert(user) }
   }
@@ -121,12 +138,20 @@ package final class UserStore: Sendable {
       ] {
         try transaction.removeAll(AccountsKey(table))
       }
+      try UserCount.store(0, transaction)
     }
+    quota.set(0)
     states.changed(.everyone)
   }
 
   /// Returns a new random ID: 28 letters and digits.
   package static func makeUID() -> String { RandomBytes.alphanumeric(28) }
+
+  /// The number of users.
+  /// - Throws: ``StorageError`` if the read fails.
+  package func count() throws(StorageError) -> Int {
+    try read { (view) throws(StorageError) in try UserCount.read(view.snapshot) }
+  }
 
   func read<R>(_ body: (UserView) throws(StorageError) -> R) throws(StorageError) -> R {
     let snapshot = try store.snapshot()

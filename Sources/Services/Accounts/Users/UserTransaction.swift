@@ -1,3 +1,4 @@
+import Basics
 package import KeyValue
 
 /// Changes to users in one write transaction.
@@ -9,10 +10,14 @@ package final class UserTransaction {
   /// The users whose state that token checks read was changed.
   private(set) var changedStates: Set<String> = []
   private var view: UserView { UserView(snapshot: transaction) }
+  private let quota: Quota
+  /// The number of users after this transaction, or `nil` if it does not change.
+  private(set) var count: Int?
 
-  init(_ transaction: any KeyValueTransaction, _ states: UserStates, nowSeconds: Int64) {
+  init(_ transaction: any KeyValueTransaction, _ states: UserStates, _ quota: Quota, nowSeconds: Int64) {
     self.transaction = transaction
     self.states = states
+    self.quota = quota
     self.nowSeconds = nowSeconds
   }
 
@@ -72,6 +77,7 @@ package final class UserTransaction {
   @discardableResult
   package func remove(_ uid: String, now: Int64) throws -> User? {
     guard let user = try view.user(uid) else { return nil }
+    try changeCount(by: -1)
     for (key, _) in lookups(of: user) { try transaction.remove(key) }
     try transaction.remove(AccountsKey(.users).ending(uid).bytes)
     try removeCodes(of: uid)
@@ -92,6 +98,7 @@ package final class UserTransaction {
     for (key, code) in lookups {
       if let holder = try view.uid(at: key), !holder.utf8.elementsEqual(user.uid.utf8) { throw AccountError(code) }
     }
+    if old == nil { try changeCount(by: 1) }
     if let old {
       let kept = Set(lookups.map(\.key))
       for (key, _) in self.lookups(of: old) where !kept.contains(key) { try transaction.remove(key) }
@@ -101,6 +108,15 @@ package final class UserTransaction {
     if old == nil { try separate(&user, from: try states.state(of: user.uid)) }
     try transaction.put(AccountsKey(.users).ending(user.uid).bytes, user.stored())
     try putState(of: user)
+  }
+
+  /// Changes the number of users. Call it before the change.
+  /// - Throws: `QuotaError` if the project has too many.
+  private func changeCount(by change: Int) throws {
+    let count = try UserCount.read(transaction)
+    try quota.check(growthFrom: count, to: count + change)
+    try UserCount.store(count + change, transaction)
+    self.count = count + change
   }
 
   /// Makes sure that a new user with the ID of a deleted one does not inherit its sessions, whatever creation time the

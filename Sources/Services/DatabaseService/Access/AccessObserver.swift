@@ -1,11 +1,12 @@
 package import DocumentModel
 package import DocumentStore
 package import RulesEngine
+import Synchronization
 
 /// An observer of every decision of security rules about a caller's request, for tools that record test suites.
 ///
-/// A service has at most one observer, for its whole lifetime, and only in emulator mode. Decisions are made in three
-/// places, and each reports to the observer: ``RulesEvaluation`` for reads and listeners, ``RulesCommitAuthorizer``
+/// A service has at most one observer, for its whole lifetime. In production an ``ObservationSwitch`` says when it wants
+/// decisions. Decisions are made in three places, and each reports to the observer: ``RulesEvaluation`` for reads and listeners, ``RulesCommitAuthorizer``
 /// for commits, and ``FileAuthorizer`` for files. Each record contains its own copy of all documents that the rules
 /// read, so concurrent requests cannot mix. Without an observer, a decision costs one more load.
 package protocol AccessObserver: AnyObject, Sendable {
@@ -14,6 +15,20 @@ package protocol AccessObserver: AnyObject, Sendable {
   /// Handles a change that test suites make between tests, such as a write by an administrator. `database` is `nil`
   /// if it concerns all databases.
   func noteSetup(of database: DatabaseID?)
+}
+
+/// Whether an observer wants decisions now. Any number of threads may use it.
+package final class ObservationSwitch: Sendable {
+  private let value: Atomic<Bool>
+
+  /// Creates a switch.
+  package init(isOn: Bool) { value = Atomic(isOn) }
+
+  /// Whether the observer wants decisions. Decisions that are being made when it changes may be missed or reported.
+  package var isOn: Bool {
+    get { value.load(ordering: .relaxed) }
+    set { value.store(newValue, ordering: .relaxed) }
+  }
 }
 
 /// A decision of security rules about one request, with its whole input.

@@ -19,10 +19,10 @@ extension Authorizer {
   /// Authorizes a listener to follow a query, by proof.
   /// - Throws: `PERMISSION_DENIED` if the rules deny it.
   func authorizeList(
-    _ query: Query, in database: DocumentDatabase, _ snapshot: any KeyValueSnapshot
+    _ query: Query, ofPipeline: Bool, in database: DocumentDatabase, _ snapshot: any KeyValueSnapshot
   ) throws -> AuthorizationDependencies {
     try dependencies(snapshot) { evaluation in
-      try evaluation.requireList(query, by: self, in: database, isInTransaction: false)
+      try evaluation.requireList(query, ofPipeline: ofPipeline, by: self, in: database, isInTransaction: false)
     }
   }
 

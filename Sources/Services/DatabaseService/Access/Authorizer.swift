@@ -47,13 +47,15 @@ extension RulesEvaluation {
   /// - Throws: `PERMISSION_DENIED` if the rules deny it.
   @discardableResult
   func requireList(
-    _ query: Query, by authorizer: Authorizer, in database: DocumentDatabase, isInTransaction: Bool
+    _ query: Query, ofPipeline isOfPipeline: Bool, by authorizer: Authorizer, in database: DocumentDatabase,
+    isInTransaction: Bool
   ) throws -> Decision {
     var path = query.parent
     if let id = query.collectionID, !query.includesDescendants { path = path.appending(id) }
     var request = RulesRequest(
       .list, path, database: database.id.database, auth: authorizer.auth, time: database.now)
     request.query = query
+    request.isOfPipeline = isOfPipeline
     request.edition = database.edition
     request.isInTransaction = isInTransaction
     let decision = decision(on: request, by: authorizer)

@@ -19,6 +19,8 @@ struct Continuation {
       }
     }
 
+    var isPipeline: Bool { if case .pipeline = self { true } else { false } }
+
     /// Returns the documents that the proof for the query covers, or `nil` if it covers no document.
     func range(in database: DatabaseID) -> QueryRange? {
       switch self {

@@ -41,6 +41,14 @@ package struct DatabaseAccess: Sendable {
     }
   }
 
+  /// Requires that the caller may see how a query is executed. In production only administrators may, because the
+  /// numbers of documents and index entries also depend on documents that the rules do not allow.
+  /// - Throws: `PERMISSION_DENIED` if rules apply to the caller and the server is in production mode.
+  func requireExplainable(_ mode: ExplainMode?) throws(Status) {
+    guard mode != nil, case .restricted(let authorizer) = access, !authorizer.explains else { return }
+    throw Status(.permissionDenied, "Only an administrator may explain a query.")
+  }
+
   // MARK: Snapshots
 
   /// Runs `body` on a snapshot that contains the state that `consistency` selects.
@@ -212,16 +220,19 @@ package struct DatabaseAccess: Sendable {
   /// - Throws: `PERMISSION_DENIED` if the rules deny one of them, or apply to the caller and cannot decide.
   func grantPipeline(_ plan: PipelinePlan, _ snapshot: inout GuardedSnapshot) throws -> PipelineGrant {
     if !isUnrestricted { try plan.requireDecidable(inPast: snapshot.readTime.version != nil) }
-    for query in plan.queries { try requireList(query, &snapshot) }
-    var grant = PipelineGrant(plan: plan, response: try continuation(of: .pipeline(plan), &snapshot))
+    for query in plan.queries { try requireList(query, ofPipeline: true, &snapshot) }
+    var grant = PipelineGrant(
+      plan: plan, response: try continuation(of: .pipeline(plan), &snapshot), isReviewed: !isUnrestricted)
     if case .restricted(let authorizer) = access { grant.gets = PipelineGets(database, authorizer, plan) }
+    if isUnrestricted { grant.reads = database.reads(at: grant.response.readTime.timestamp.microseconds) }
     return grant
   }
 
-  private func requireList(_ query: Query, _ snapshot: inout GuardedSnapshot) throws {
+  private func requireList(_ query: Query, ofPipeline: Bool = false, _ snapshot: inout GuardedSnapshot) throws {
     try authorize(&snapshot) { authorizer, evaluation, snapshot, _ in
       try evaluation.requireList(
-        query, by: authorizer, in: database, isInTransaction: snapshot.readTime.isInTransaction)
+        query, ofPipeline: ofPipeline, by: authorizer, in: database,
+        isInTransaction: snapshot.readTime.isInTransaction)
     }
   }
 
@@ -295,7 +306,8 @@ package struct DatabaseAccess: Sendable {
       try require(.newest, by: authorizer, &snapshot) { evaluation, snapshot in
         for query in subject.queries {
           try evaluation.requireList(
-            query, by: authorizer, in: database, isInTransaction: snapshot.readTime.isInTransaction)
+            query, ofPipeline: subject.isPipeline, by: authorizer, in: database,
+            isInTransaction: snapshot.readTime.isInTransaction)
         }
       }
       response.review = response.review ?? review(of: response)
@@ -400,11 +412,15 @@ struct QueryGrant: ~Copyable {
 struct PipelineGrant: ~Copyable {
   let plan: PipelinePlan
   let response: Continuation
+  /// Whether documents may have to be reviewed while the pipeline runs.
+  fileprivate let isReviewed: Bool
   fileprivate var gets: PipelineGets?
+  fileprivate var reads: PipelineRun.Reads?
 
-  fileprivate init(plan: PipelinePlan, response: Continuation) {
+  fileprivate init(plan: PipelinePlan, response: Continuation, isReviewed: Bool) {
     self.plan = plan
     self.response = response
+    self.isReviewed = isReviewed
   }
 }
 
@@ -509,7 +525,7 @@ struct GuardedSnapshot: ~Copyable {
     GuardedPipeline(
       execution: try PipelineExecution(
         grant.plan, in: database, reader.snapshot, at: grant.response.readTime.timestamp.microseconds, now: now,
-        indexes, scratch), gets: grant.gets)
+        indexes, scratch, isReviewed: grant.isReviewed, reads: grant.reads), gets: grant.gets)
   }
 
   /// Continues a pipeline; see ``PipelineEngine/PipelineExecution/slice(_:units:review:_:)``.

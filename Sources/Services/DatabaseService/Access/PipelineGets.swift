@@ -49,27 +49,9 @@ extension PipelinePlan {
     }
   }
 
-  /// Requires that rules can decide about the pipeline (pipelines.md, section 7). They cannot decide about writes,
-  /// about rows from the request alone, and about documents by name in the past.
+  /// Requires that rules can decide about the pipeline.
   /// - Throws: `PERMISSION_DENIED` if they cannot.
   func requireDecidable(inPast isInPast: Bool) throws(Status) {
-    guard case .results = outcome else {
-      throw Status(.permissionDenied, "Security rules do not allow pipelines that write documents.")
-    }
-    var reads = false
-    for source in sources {
-      switch source {
-      case .query: reads = true
-      case .documents:
-        reads = true
-        if isInPast {
-          throw Status(.permissionDenied, "Security rules do not allow a pipeline to read documents in the past.")
-        }
-      case .literals: break
-      }
-    }
-    guard reads else {
-      throw Status(.permissionDenied, "Security rules cannot decide about a pipeline that reads no documents.")
-    }
+    if let reason = undecidable(inPast: isInPast) { throw Status(.permissionDenied, reason) }
   }
 }

@@ -39,24 +39,32 @@ final class RulesEvaluation: @unchecked Sendable {
 final class RulesEvaluationPool: Sendable {
   /// The counters of decisions, and all other counters of the service.
   let counters = ServiceCounters()
-  /// The observer of decisions, or `nil` if decisions are not recorded.
-  let observer: (any AccessObserver)?
+  private let present: (any AccessObserver)?
+  private let observation: ObservationSwitch
   /// The limits of callers, or `nil` if nothing is limited.
   let limiter: RateLimiter?
-  /// Whether an observer exists. Cost: one load, without a retain.
-  let isObserved: Bool
+  private let hasObserver: Bool
   private let idle: Mutex<[RulesEvaluation]>
   /// More than this would mean more concurrent requests, each on its own thread.
   private static var idleMax: Int { 16 }
 
-  init(observer: (any AccessObserver)? = nil, limiter: RateLimiter? = nil) {
-    self.observer = observer
+  init(
+    observer: (any AccessObserver)? = nil, observation: ObservationSwitch = ObservationSwitch(isOn: true),
+    limiter: RateLimiter? = nil
+  ) {
+    present = observer
+    self.observation = observation
     self.limiter = limiter
-    isObserved = observer != nil
+    hasObserver = observer != nil
     var room: [RulesEvaluation] = []
     room.reserveCapacity(Self.idleMax)
     idle = Mutex(room)
   }
+
+  /// Whether an observer wants decisions now. Cost: one load, and another one if an observer exists.
+  var isObserved: Bool { hasObserver && observation.isOn }
+  /// The observer of decisions, or `nil` if decisions are not recorded now.
+  var observer: (any AccessObserver)? { isObserved ? present : nil }
 
   /// Returns an evaluation for one request.
   func take() -> RulesEvaluation {

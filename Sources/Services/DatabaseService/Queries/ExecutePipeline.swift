@@ -1,6 +1,7 @@
 package import DocumentModel
 import DocumentStore
 import PipelineEngine
+import QueryEngine
 import Synchronization
 package import WireFormat
 
@@ -19,19 +20,25 @@ package final class ExecutePipelineCursor {
   private let counters: ServiceCounters
   private var response: Continuation
   private let pipeline: GuardedPipeline
+  /// The pipeline that runs: ``pipeline``, or one that evaluates changed documents again.
+  private var running: GuardedPipeline
   private let plan: PipelinePlan
+  private let now: Timestamp
   /// The transaction to end after the last result.
   private let ended: TransactionID?
   private let writes: PipelineWrites?
 
   fileprivate init(
     _ counters: ServiceCounters, _ access: DatabaseAccess, _ plan: PipelinePlan, _ pipeline: GuardedPipeline,
-    _ response: Continuation, transaction: TransactionID?, ended: TransactionID?, _ writes: PipelineWrites?
+    _ response: Continuation, now: Timestamp, transaction: TransactionID?, ended: TransactionID?,
+    _ writes: PipelineWrites?
   ) {
     self.counters = counters
     self.access = access
     self.plan = plan
     self.pipeline = pipeline
+    running = pipeline
+    self.now = now
     self.response = response
     self.transaction = transaction
     self.ended = ended
@@ -46,7 +53,7 @@ package final class ExecutePipelineCursor {
   /// Whether the pipeline waits for scratch space or for a commit, so that a slice would do nothing. If so, calls
   /// `wake` once, on any thread, when the next slice can continue.
   package func wait(_ wake: @escaping @Sendable () -> Void) -> Bool {
-    writes?.wait(wake) ?? false || pipeline.execution.wait(wake)
+    writes?.wait(wake) ?? false || running.execution.wait(wake)
   }
 
   /// The explanation, once the pipeline is at its end; `nil` if it was not requested.
@@ -67,42 +74,58 @@ package final class ExecutePipelineCursor {
     guard !isAtEnd else { return }
     guard explain != .plan else { return isAtEnd = true }
     if let writes { return try slice(writes, found) }
-    let before = pipeline.execution.returned
-    defer { counters.add(pipeline.execution.returned - before, to: .documentsRead) }
+    let before = pipeline.execution.documentsRead
+    defer { access.countReads(pipeline.execution.documentsRead - before, in: counters) }
     try access.read(again: &response) { snapshot in try snapshot.slice(pipeline, found) }
     guard pipeline.execution.isAtEnd else { return }
     if let ended { try? access.transactions.rollback(ended, by: access.owner) }
     isAtEnd = true
   }
 
-  /// Collects writes and commits them in batches. After the last one, the only result is their number.
+  /// Collects writes and commits them in batches. Documents that change between their read and their write are
+  /// evaluated again. After the last one, the only result is the number of writes.
   private func slice(_ writes: PipelineWrites, _ found: (PipelineResult) throws -> Bool) throws {
     guard try writes.isReady() else { return }
-    if !pipeline.execution.isAtEnd, !writes.isFull {
+    let execution = running.execution
+    if !execution.isAtEnd, !writes.isFull {
       try access.read(again: &response) { snapshot in
-        try snapshot.slice(pipeline) { row in
-          try writes.add(row, deletes: plan.outcome == .deletes)
+        try snapshot.slice(running) { row in
+          try writes.add(row, deletes: plan.outcome == .deletes, execution)
           return !writes.isFull
         }
       }
     }
-    if writes.isFull || pipeline.execution.isAtEnd, writes.commit() { return }
-    guard pipeline.execution.isAtEnd else { return }
+    if writes.isFull || execution.isAtEnd, writes.commit() { return }
+    guard execution.isAtEnd else { return }
+    if let keys = try writes.takeChanged() { return try evaluateAgain(keys) }
     isAtEnd = true
     let fields = EncodedFields(MapValue([("documents_modified", .integer(Int64(writes.modified)))]))
     try fields.withMap { map in _ = try found(PipelineResult(name: nil, fields: map)) }
   }
+
+  /// Begins to evaluate the pipeline for documents that have changed, in the newest state.
+  private func evaluateAgain(_ keys: [DocumentKey]) throws {
+    try access.read { snapshot in
+      let grant = try access.grantPipeline(plan.again(over: keys), &snapshot)
+      running = try snapshot.pipeline(grant, in: access.id, now: now, try access.indexes(&snapshot))
+      response = grant.response
+    }
+  }
 }
 
-/// The writes of an update or delete stage: each document is written by itself, some of them at a time. The first error
-/// ends the pipeline; earlier writes stay.
+/// The writes of an update or delete stage: each document is written by itself, some of them at a time, and only if it
+/// has not changed since the pipeline read it. The first error ends the pipeline; earlier writes stay.
 private final class PipelineWrites: Sendable {
   private struct State {
     var gathered: [Write] = []
-    var keys: Set<DocumentKey> = []
+    /// The documents that the pipeline writes without having read them.
+    var unread: Set<DocumentKey> = []
+    /// The documents that had changed.
+    var changed: [DocumentKey] = []
+    var attempts = 1
     var isCommitting = false
     var modified = 0
-    var failure: CommitError?
+    var failure: (any Error)?
     var wake: (@Sendable () -> Void)?
   }
 
@@ -117,7 +140,7 @@ private final class PipelineWrites: Sendable {
   var isFull: Bool { state.withLock { $0.gathered.count >= PipelineLimits.writesInFlightMax } }
 
   /// Whether no commit is running.
-  /// - Throws: ``CommitError`` if one has failed.
+  /// - Throws: ``CommitError`` if one has failed, `ABORTED` if too many documents have changed.
   func isReady() throws -> Bool {
     let (isCommitting, failure) = state.withLock { ($0.isCommitting, $0.failure) }
     if let failure { throw failure }
@@ -133,7 +156,7 @@ private final class PipelineWrites: Sendable {
   }
 
   /// Adds the write of a row.
-  func add(_ row: PipelineResult, deletes: Bool) throws {
+  func add(_ row: PipelineResult, deletes: Bool, _ execution: PipelineExecution) throws {
     guard let name = row.name else { throw Status(.invalidArgument, "A row to write has no __name__.") }
     let (named, key) = try ResourceName.document(name)
     guard named == database.id else {
@@ -146,13 +169,39 @@ private final class PipelineWrites: Sendable {
       let fields = try bytes.withRawBytes { (bytes) throws(WireError) in
         try EncodedFields.canonical(fromClient: bytes, in: database.edition)
       }
-      write = Write(.update(fields, mask: nil), key: key, precondition: .exists(true))
+      write.operation = .update(fields, mask: nil)
+    }
+    if let version = row.readVersion {
+      write.precondition = .updateTime(Timestamp(uncheckedMicroseconds: version))
     } else {
+      // The row was not made from the document that it names. Only such rows can name a document twice.
+      guard state.withLock({ $0.unread.insert(key).inserted }) else { return }
+      try execution.hold(key.path.bytes.count + Self.keyBytes)
       write.precondition = .exists(true)
     }
-    state.withLock { state in
-      if state.keys.insert(key).inserted { state.gathered.append(write) }
+    state.withLock { $0.gathered.append(write) }
+  }
+
+  /// The memory of a key beside its path.
+  private static let keyBytes = 64
+
+  /// Returns the documents that have to be evaluated again, or `nil` if no document has changed.
+  /// - Throws: `ABORTED` if that has been tried too often.
+  func takeChanged() throws -> [DocumentKey]? {
+    try state.withLock { state in
+      guard let first = state.changed.first else { return nil }
+      state.attempts += 1
+      guard state.attempts <= PipelineLimits.writeAttemptsMax else { throw Self.aborted(by: first, state) }
+      defer { state.changed = [] }
+      return state.changed
     }
+  }
+
+  private static func aborted(by key: DocumentKey, _ state: State) -> Status {
+    Status(
+      .aborted,
+      "Other clients change documents, for example \(key.path.text), before the pipeline can write them. "
+        + "The pipeline has written \(state.modified) documents. Run it again.")
   }
 
   /// Begins to commit the gathered writes. Returns `false` if no writes are gathered.
@@ -169,7 +218,12 @@ private final class PipelineWrites: Sendable {
           switch result {
           case .success: state.modified += 1
           // A document that does not exist is not an error (pipelines.md, section 3.18).
-          case .failure(.documentMissing): break
+          case .failure(.documentMissing), .failure(.versionMismatch(_, stored: 0, required: _)): break
+          case .failure(.versionMismatch(let key, _, _)), .failure(.updateTimeInFuture(let key)):
+            state.changed.append(key)
+            if state.changed.count > PipelineLimits.changedDocumentsMax {
+              state.failure = state.failure ?? Self.aborted(by: key, state)
+            }
           case .failure(let error): state.failure = state.failure ?? error
           }
         }
@@ -202,15 +256,21 @@ extension FirestoreService {
     if writes, isInTransaction {
       throw Status(.invalidArgument, "A pipeline in a transaction cannot write documents.")
     }
+    if writes, case .readTime = request.consistency {
+      throw Status(.invalidArgument, "A pipeline that writes documents cannot read in the past.")
+    }
     if request.endsTransaction, !isInTransaction {
       throw Status(.invalidArgument, "auto_commit_transaction requires a transaction.")
     }
     let access = try access(to: id, as: caller, creates: request.newTransaction != nil || writes)
+    try access.requireReads()
+    try access.requireExplainable(plan.options.explain)
     return try access.opening(request.newTransaction) {
       try beginTransaction($0, in: id, as: caller)
     } _: { opened in
       try access.read(opened.map(ConsistencySelector.transaction) ?? request.consistency) { snapshot in
         let grant = try access.grantPipeline(plan, &snapshot)
+        let now = self.now
         let pipeline = try snapshot.pipeline(grant, in: id, now: now, try access.indexes(&snapshot))
         if let transaction = grant.response.readTime.transaction {
           try access.transactions.note(plan, in: transaction, of: id)
@@ -220,7 +280,7 @@ extension FirestoreService {
         var ended = opened
         if case .transaction(let transaction) = request.consistency { ended = transaction }
         return ExecutePipelineCursor(
-          counters, access, plan, pipeline, grant.response, transaction: opened,
+          counters, access, plan, pipeline, grant.response, now: now, transaction: opened,
           ended: request.endsTransaction ? ended : nil,
           writes ? PipelineWrites(try access.administrator()) : nil)
       }
@@ -233,10 +293,11 @@ extension TransactionTable {
   fileprivate func note(_ plan: PipelinePlan, in transaction: TransactionID, of database: DatabaseID) throws {
     for source in plan.sources {
       switch source {
-      case .query(let query): note(try PipelinePlan.resolved(query, in: database), in: transaction)
+      case .query(let query): note(try ResolvedQuery(query, in: database, edition: .enterprise), in: transaction)
       case .documents(let keys):
         for key in keys {
-          note(try PipelinePlan.resolved(Query(naming: key, in: database), in: database), in: transaction)
+          let query = Query(naming: key, in: database)
+          note(try ResolvedQuery(query, in: database, edition: .enterprise), in: transaction)
         }
       case .literals: break
       }

@@ -77,6 +77,8 @@ struct MissingIndexes {
         case .descending: "order=DESCENDING"
         case .contains: "array-config=CONTAINS"
         case .vector(let dimension): "vector-config='{\"dimension\":\"\(dimension)\",\"flat\": \"{}\"}'"
+        // No query requires a text index.
+        case .text: ""
         }
       command += " --field-config=\(config),field-path=\(field.path.text)"
     }
@@ -130,6 +132,7 @@ struct MissingIndexes {
             ProtobufWriter.int64(1, Int64(dimension), to: &out)
             ProtobufWriter.message(2, to: &out) { _ in }
           }
+        case .text: break
         }
       }
     }

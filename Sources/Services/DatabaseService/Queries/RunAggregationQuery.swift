@@ -81,6 +81,7 @@ extension FirestoreService {
   ) throws -> RunAggregationQueryCursor {
     let access = try access(to: id, as: caller, creates: request.newTransaction != nil)
     try access.requireReads(counting: 1)
+    try access.requireExplainable(request.explain)
     let aggregations = request.aggregations
     guard !aggregations.isEmpty else { throw Status(.invalidArgument, "Aggregations can not be empty.") }
     guard aggregations.count <= Self.aggregationsMax else {

@@ -91,6 +91,7 @@ extension FirestoreService {
   package func runQuery(_ request: RunQueryRequest, in id: DatabaseID, as caller: Caller) throws -> RunQueryCursor {
     let access = try access(to: id, as: caller, creates: request.newTransaction != nil)
     try access.requireReads()
+    try access.requireExplainable(request.explain)
     let resolved = try ResolvedQuery(request.query, in: id, edition: access.edition)
     return try access.opening(request.newTransaction) {
       try beginTransaction($0, in: id, as: caller)

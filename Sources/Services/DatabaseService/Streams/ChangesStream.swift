@@ -42,20 +42,24 @@ package final class ChangesStream {
   /// The maximum number of changes in one pull, so that other clients have their turn.
   private static let pullChangesMax = 64
 
-  /// Follows a database from the commit after `token`, or with `nil` from now on. `wake` is called, on any thread,
-  /// when there is something to pull after ``ListenStream/Progress/waiting``.
+  /// Follows a database from the commit after `token`, or else from the first commit after `readTime`, or else from now
+  /// on. `wake` is called, on any thread, when there is something to pull after ``ListenStream/Progress/waiting``.
   /// - Throws: The errors of ``FirestoreService/access(to:as:)``; `PERMISSION_DENIED` if the caller is not an
   ///   administrator and rules apply; `INVALID_ARGUMENT` if the token is malformed; `OUT_OF_RANGE` if the token
   ///   belongs to another database or the history no longer reaches back to it. After `OUT_OF_RANGE` the client must
   ///   start over.
   package init(
     _ service: FirestoreService, in id: DatabaseID, as caller: Caller, since token: [UInt8]?,
+    readTime: Timestamp? = nil,
     wake: @escaping @Sendable () -> Void
   ) throws {
     let database = try service.access(to: id, as: caller).administrator().database
     let incarnation = database.incarnation
     place = try database.read { reader in
-      guard let token else { return Place(version: try reader.lastVersion()) }
+      guard let token else {
+        let last = try reader.lastVersion()
+        return Place(version: min(readTime?.microseconds ?? last, last))
+      }
       guard let token = ResumeToken(token) else {
         throw Status(.invalidArgument, "The token is not valid for a change feed.")
       }
@@ -71,7 +75,7 @@ package final class ChangesStream {
     try Self.check(place.version, database)
     subscriber = Subscriber(name: caller.name, wake: wake)
     openStreams = service.openStreams
-    entry = openStreams.add(as: caller) { [weak subscriber] in subscriber?.requireCallerCheck() }
+    entry = try openStreams.add(as: caller) { [weak subscriber] in subscriber?.requireCallerCheck() }
     hub = watchHubs.take(database)
     hub.handle(.followAll, from: subscriber)
   }
@@ -170,7 +174,7 @@ package final class ChangesStream {
   }
 
   private static var tooOld: Status {
-    afresh("The history no longer reaches back to the token. If this happens often, keep history longer.")
+    afresh("The history no longer reaches back to this position. If this happens often, keep history longer.")
   }
 
   private static func afresh(_ reason: String) -> Status {

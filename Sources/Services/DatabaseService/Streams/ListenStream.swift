@@ -1,6 +1,7 @@
 import Callers
 package import DocumentModel
 import DocumentStore
+import PipelineEngine
 import QueryEngine
 import RulesEngine
 package import Watch
@@ -45,7 +46,8 @@ package final class ListenStream {
 
   /// Opens a stream to a database. `wake` is called, on any thread, when there is something to pull after
   /// ``Progress/waiting``. The stream may have ended by then.
-  /// - Throws: The errors of ``FirestoreService/accessOfListener(to:as:)``.
+  /// - Throws: The errors of ``FirestoreService/accessOfListener(to:as:)``; `RESOURCE_EXHAUSTED` if the project has too
+  ///   many streams.
   package init(_ service: FirestoreService, in id: DatabaseID, as caller: Caller, wake: @escaping @Sendable () -> Void)
     throws
   {
@@ -55,10 +57,11 @@ package final class ListenStream {
     database = listener.database
     access = listener.access
     stream = WatchStream(in: id, database.edition, isRestricted: !access.isUnrestricted)
-    hub = service.watchHubs.take(database)
     subscriber = Subscriber(name: caller.name, wake: wake)
     self.wake = wake
-    entry = service.openStreams.add(as: caller) { [weak subscriber] in subscriber?.requireCallerCheck() }
+    entry = try service.openStreams.add(as: caller) { [weak subscriber] in subscriber?.requireCallerCheck() }
+    // After the last error, because the stream must give it back.
+    hub = service.watchHubs.take(database)
   }
 
   deinit { end() }
@@ -95,10 +98,15 @@ package final class ListenStream {
   package func receive(_ request: DecodedListenRequest) throws {
     switch request {
     case .accepted(let request): return try receive(request)
-    case .refused(let target, .invalid(let error)): try refuse(target, error)
-    case .refused(let target, .pipeline):
-      let text = "This version of hearth cannot listen to pipelines. Listen to a query."
-      try refuse(target, Status(.unimplemented, text))
+    case .refused(let target, let error): try refuse(target, error)
+    case .pipeline(let target, let pipeline):
+      let checked: ListenTarget
+      do throws(Status) { checked = try target.following(pipeline, in: database.id) } catch {
+        // Without a number, the error ends the stream.
+        guard target.id != 0 else { throw error }
+        return try refuse(target.id, error)
+      }
+      try receive(.add(checked))
     }
   }
 
@@ -296,9 +304,13 @@ package final class ListenStream {
           switch access {
           case .unrestricted: break
           case .restricted(let authorizer):
-            dependencies = try authorizer.authorizeList(query.resolved.query, in: database, reader.snapshot)
+            dependencies = try authorizer.authorizeList(
+              query.provable, ofPipeline: query.isOfPipeline, in: database, reader.snapshot)
           }
-          try service.checkIndexes(of: query.resolved, database.edition, database.indexes(&reader))
+          // Pipelines need no indexes.
+          if !query.isOfPipeline {
+            try service.checkIndexes(of: query.resolved, database.edition, database.indexes(&reader))
+          }
         case .documents(let keys):
           guard case .restricted(let authorizer) = access else { return }
           for key in keys {
@@ -351,6 +363,23 @@ package final class ListenStream {
       dependencies.formUnion(shown)
       return dependencies
     }
+  }
+}
+
+extension ListenTarget {
+  /// Returns the target with the documents that a pipeline finds.
+  /// - Throws: `INVALID_ARGUMENT` that names the stage if the pipeline is invalid, or listeners cannot follow it.
+  package func following(_ pipeline: StructuredPipeline, in database: DatabaseID) throws(Status) -> ListenTarget {
+    var target = self
+    let listened: ListenedPipeline
+    do throws(PipelineError) { listened = try ListenedPipeline(pipeline, in: database) } catch {
+      throw Status(error, database: database)
+    }
+    switch listened {
+    case .query(let query, let provable): target.selection = .pipeline(query, provable: provable)
+    case .documents(let keys): target.selection = .documents(keys.map(\.path))
+    }
+    return target
   }
 }
 

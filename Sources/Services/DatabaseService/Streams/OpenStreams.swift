@@ -1,3 +1,4 @@
+import Basics
 import Synchronization
 
 /// The open streams by the names of their callers, so that a change of accounts or rules reaches the streams that it
@@ -16,11 +17,17 @@ final class OpenStreams: Sendable {
 
   private let state = Mutex(State())
   private let isEnding = Atomic(false)
+  private let quota: Quota
+
+  /// Creates a list without streams. `quota` limits their number.
+  init(_ quota: Quota) { self.quota = quota }
 
   /// Adds a stream. `check` is called, on any thread, when its caller must be checked. Call ``remove(_:)`` when the
   /// stream ends. Cost: a short lock.
-  func add(as caller: Caller, check: @escaping @Sendable () -> Void) -> Entry {
-    state.withLock { state in
+  /// - Throws: `RESOURCE_EXHAUSTED` if the project has too many streams.
+  func add(as caller: Caller, check: @escaping @Sendable () -> Void) throws(Status) -> Entry {
+    guard quota.take(1) else { throw Status(.resourceExhausted, quota.error.message) }
+    return state.withLock { state in
       state.made += 1
       state.checks[caller.name, default: [:]][state.made] = check
       return Entry(name: caller.name, number: state.made)
@@ -34,6 +41,7 @@ final class OpenStreams: Sendable {
       if state.checks[entry.name]?.isEmpty == true { state.checks[entry.name] = nil }
       return check
     }
+    if last != nil { quota.give(1) }
     // Releasing the check may end another stream, which must not happen under the lock.
     withExtendedLifetime(last) {}
   }

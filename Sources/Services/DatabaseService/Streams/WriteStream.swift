@@ -63,7 +63,8 @@ package final class WriteStream {
   private var stopReason: Status?
 
   /// Opens a stream to a database. `wake` is called, on any thread, when there is something to pull.
-  /// - Throws: The errors of ``FirestoreService/access(to:as:)``.
+  /// - Throws: The errors of ``FirestoreService/access(to:as:)``; `RESOURCE_EXHAUSTED` if the project has too many
+  ///   streams.
   package init(_ service: FirestoreService, in id: DatabaseID, as caller: Caller, wake: @escaping @Sendable () -> Void)
     throws
   {
@@ -72,7 +73,7 @@ package final class WriteStream {
     self.id = id
     self.caller = caller
     self.wake = wake
-    entry = service.openStreams.add(as: caller, check: wake)
+    entry = try service.openStreams.add(as: caller, check: wake)
   }
 
   deinit { end() }

@@ -52,6 +52,9 @@ package struct FilesCheck: Sendable {
     if holders != holdings || !expected.isEmpty {
       note("the reference counts of content are wrong: \(objects) objects, \(holders) references")
     }
+    if let use = try snapshot.storedUse(), use != (try snapshot.countedUse()) {
+      note("the sum of the sizes of all objects is wrong: \(use) bytes")
+    }
     known = [:]
     uploads = try Self.count(.uploads, snapshot)
     try countOrphans(metadata, contents)

@@ -55,7 +55,7 @@ package struct FilesStatistics: Equatable, Sendable {
           objectBytes += object.content.size
         }
       case .uploads: uploads += 1
-      case .pendingCommit, nil: break
+      case .pendingCommit, .use, nil: break
       }
       isFound = try scan.next()
     }

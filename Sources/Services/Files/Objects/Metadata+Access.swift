@@ -41,8 +41,12 @@ extension KeyValueTransaction {
     } catch { throw FilesError(error) }
   }
 
-  /// Adds `change` (1 or -1) to the number of objects that refer to content, and returns the new number.
-  func count(_ digest: ContentDigest, by change: Int) throws(FilesError) -> Int {
+  /// Adds `change` (1 or -1) to the number of objects that refer to content, and returns the new number. Also counts the
+  /// bytes of the object.
+  func count(_ content: ContentSummary, by change: Int) throws(FilesError) -> Int {
+    // Before ``FileStore/recover()`` there may be no sum.
+    if let use = try storedUse() { try setUse(use + change * content.size) }
+    let digest = content.digest
     let count = try holders(of: digest) + change
     let key = FilesKeySpace.content(digest)
     if count > 0 {

@@ -23,11 +23,12 @@ extension FileStore {
         try requireBucket(name.bucket, transaction)
         let before = try transaction.object(name)
         try conditions.check(before)
+        try requireRoom(forBytes: content.size, insteadOf: before, transaction)
         let object = makeObject(name, content, attributes, insteadOf: before, after: &last)
         unreferenced.append(content.digest)
         try contents.publish(incoming, as: content.digest)
         // The reference keeps the content until the outcome of the commit is known.
-        _ = try transaction.count(content.digest, by: 1)
+        _ = try transaction.count(content, by: 1)
         let pending = StagedFileCommit(number: number, database: commit.database, object: object)
         try transaction.write(FilesKeySpace.pendingCommit, pending.encoded)
         return object
@@ -56,7 +57,7 @@ extension FileStore {
         try transaction.write(FilesKeySpace.object(object.name), ObjectRecord.encode(object))
         if let before { try retire(before, transaction, &unreferenced) }
         last = max(last, object.generation)
-      } else if try transaction.count(object.content.digest, by: -1) == 0 {
+      } else if try transaction.count(object.content, by: -1) == 0 {
         unreferenced.append(object.content.digest)
       }
     }

@@ -26,6 +26,10 @@ extension FileStore {
       let incoming = try contents.makeIncoming(record.id)
       try change { (transaction, _, _) throws(FilesError) in
         try requireBucket(record.name.bucket, transaction)
+        // Refuses what cannot become an object before its bytes arrive. The end of the upload decides.
+        if let size = record.declaredSize {
+          try requireRoom(forBytes: size, insteadOf: transaction.object(record.name), transaction)
+        }
         try transaction.write(FilesKeySpace.upload(record.id), record.encoded)
       }
       incoming.keep()

@@ -63,6 +63,7 @@ extension FileStore {
       // If the transaction fails as a whole, most objects may still succeed one by one.
       for object in group { _ = writeTogether([object], &last, &unreferenced) }
     }
+    noteUse()
     leave(group.map(\.digest))
     removeUnheld(unreferenced)
   }

@@ -1,4 +1,4 @@
-import Basics
+package import Basics
 import Glibc
 package import KeyValue
 import Synchronization
@@ -21,6 +21,8 @@ package final class FileStore: Sendable {
     package var uploadsMax = 10_000
     /// The most concurrent uploads of one owner, with the same replacement; see ``UploadRecord/owner``.
     package var uploadsOfOwnerMax = 1000
+    /// The limit of the bytes of all objects, or `nil` for none.
+    package var quota: Quota?
     /// The clock, in microseconds since 1970.
     package var now: @Sendable () -> Int64
     /// Returns whether `number` is that of the database's last commit with a file; see ``StagedFileCommit``.
@@ -114,8 +116,8 @@ package final class FileStore: Sendable {
   ///   - upload: the upload that the object finishes.
   ///   - check: authorizes the write inside the transaction.
   /// - Throws: ``FilesError/conditionNotMet(_:)``, ``FilesError/checksumMismatch(kind:declared:found:)``,
-  ///   ``FilesError/noSuchBucket(_:)`` or ``FilesError/invalid(_:)``; ``FilesError`` if the write fails; the errors
-  ///   of `check`. Then nothing has changed.
+  ///   ``FilesError/noSuchBucket(_:)``, ``FilesError/overQuota(_:)`` or ``FilesError/invalid(_:)``; ``FilesError`` if
+  ///   the write fails; the errors of `check`. Then nothing has changed.
   package func put(
     _ name: ObjectName, _ incoming: IncomingContent, _ attributes: ObjectAttributes,
     declared: DeclaredChecksums = DeclaredChecksums(), conditions: ObjectConditions = ObjectConditions(),
@@ -140,6 +142,7 @@ package final class FileStore: Sendable {
       try check(before, object)
       let isNewBucket = try lacksBucket(name.bucket, transaction)
       try conditions.check(before)
+      try requireRoom(forBytes: content.size, insteadOf: before, removing: parts, transaction)
       if isNewBucket { try makeBucket(name.bucket, transaction) }
       try hold(object, insteadOf: before, transaction, &unreferenced)
       for part in parts {
@@ -242,6 +245,7 @@ package final class FileStore: Sendable {
       var object = duplicate(found, as: name, insteadOf: before, &last)
       try body(&object.attributes)
       try object.attributes.check()
+      try requireRoom(forBytes: object.content.size, insteadOf: before, transaction)
       try hold(object, insteadOf: before, transaction, &unreferenced)
       return object
     }
@@ -285,7 +289,7 @@ package final class FileStore: Sendable {
     _ unreferenced: inout [ContentDigest]
   ) throws(FilesError) {
     try transaction.write(FilesKeySpace.object(object.name), ObjectRecord.encode(object))
-    _ = try transaction.count(object.content.digest, by: 1)
+    _ = try transaction.count(object.content, by: 1)
     if let before { try retire(before, transaction, &unreferenced) }
   }
 
@@ -306,7 +310,7 @@ package final class FileStore: Sendable {
   private func drop(
     _ object: StoredObject, _ transaction: any KeyValueTransaction, _ unreferenced: inout [ContentDigest]
   ) throws(FilesError) {
-    if try transaction.count(object.content.digest, by: -1) == 0 { unreferenced.append(object.content.digest) }
+    if try transaction.count(object.content, by: -1) == 0 { unreferenced.append(object.content.digest) }
   }
 
   /// Runs one write transaction. `body` gets the last generation, and appends content to which no object refers any
@@ -349,6 +353,7 @@ package final class FileStore: Sendable {
     } catch {
       if error != .rolledBack { outcome = .failure(FilesError(error)) }
     }
+    noteUse()
     removeUnheld(unreferenced)
     guard let outcome else { throw .storage(.rolledBack) }
     return try outcome.get()
@@ -374,6 +379,7 @@ package final class FileStore: Sendable {
   /// - Throws: ``FilesError`` if the store fails.
   package func recover() throws(FilesError) {
     try exclusively { (_) throws(FilesError) in }
+    try recoverUse()
     try removeOldUploads()
     let active = try activeUploads()
     contents.removeIncoming(except: Set(active.map(\.id)))

@@ -11,8 +11,11 @@ package struct SiteFile: Sendable {
     /// The strong validator, with its quotes.
     package let etag: String
     package let size: Int
-    /// The bytes, or `nil` if they are read from `file`.
+    /// The bytes, or `nil` if they are read from `file`. Retain ``content`` as long as
+    /// them, because it counts their memory.
     package let bytes: [UInt8]?
+    /// The content whose memory contains the bytes.
+    package let content: FileContent?
     /// The path of the file with the bytes, and the stamp that it had.
     let path: SitePath
     let stamp: ContentStamp
@@ -50,7 +53,8 @@ package struct SiteFile: Sendable {
       cache.recount(content, of: file.stamp)
       forms.append(
         Form(
-          coding: .gzip, etag: "\"\(content.digest)-gz\"", size: gzip.count, bytes: gzip, path: path, stamp: file.stamp)
+          coding: .gzip, etag: "\"\(content.digest)-gz\"", size: gzip.count, bytes: gzip, content: content, path: path,
+          stamp: file.stamp)
       )
     }
     self.forms = forms
@@ -63,7 +67,7 @@ package struct SiteFile: Sendable {
     let name = content?.digest ?? hexadecimal(file.stamp.inode) + hexadecimal(UInt(bitPattern: file.stamp.modified))
     return Form(
       coding: coding, etag: "\"\(name)-\(hexadecimal(UInt(file.size)))\"", size: file.size, bytes: content?.bytes,
-      path: path, stamp: file.stamp)
+      content: content, path: path, stamp: file.stamp)
   }
 
   private static func hexadecimal(_ number: UInt) -> String { String(number, radix: 16) }

@@ -90,6 +90,7 @@ private final class BlankStore: KeyValueStore {
   func snapshot() throws(StorageError) -> any KeyValueSnapshot { try store.snapshot() }
 
   func statistics() throws(StorageError) -> KeyValueStatistics { try store.statistics() }
+  func fileStatistics() throws(StorageError) -> KeyValueStatistics { try store.fileStatistics() }
 
   func copy(toFile path: String) throws(StorageError) { try store.copy(toFile: path) }
 

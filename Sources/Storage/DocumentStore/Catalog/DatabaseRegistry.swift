@@ -66,6 +66,10 @@ package final class DatabaseRegistry: Sendable {
   /// The databases that do not exist yet, or `nil` if every request creates the database that it names.
   private let blanks: BlankDatabases?
   private let entries = Mutex<[DatabaseID: Entry]>([:])
+  /// The bytes of documents that the databases may have together.
+  private let quota: Quota
+  /// The bytes of the documents of each database that was opened.
+  private let uses = Mutex<[DatabaseID: DocumentUse]>([:])
   /// The time of the next attempt to make room for another database, in microseconds since 1970.
   private let fullUntil = Mutex<Int64>(.min)
   /// The time after a failed attempt to make room before the next one, in microseconds.
@@ -76,14 +80,15 @@ package final class DatabaseRegistry: Sendable {
   /// Pass `nil` as `idleSeconds` if closing a database would lose its content, as for one that exists only in its
   /// open file. With `blanks`, reads do not create databases, and the number of open ones is limited. `indexObserver`
   /// is called on the writers' threads with reports on background work on indexes. The queries on all databases share
-  /// `scratch`.
+  /// `scratch`, and their documents share `quota`.
   package init(
     retention: Retention = Retention(), clock: Clock = .system, idleSeconds: Int?,
     editions: @escaping Editions = { _ in .standard }, indexes: @escaping Indexes = { _ in nil },
     indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)? = nil, scratch: ScratchSpace = .process,
-    blanks: BlankDatabases? = nil, open: @escaping Opener
+    blanks: BlankDatabases? = nil, quota: Quota = Quota(.documents, of: "demo"), open: @escaping Opener
   ) {
     self.blanks = blanks
+    self.quota = quota
     self.scratch = scratch
     self.indexes = indexes
     self.indexObserver = indexObserver
@@ -121,7 +126,7 @@ package final class DatabaseRegistry: Sendable {
         let database = try DocumentDatabase(
           id: id, edition: editions(id), store: store, retention: retention, clock: clock, indexes: indexes(id),
           indexObserver: observer, counters: counters, scratch: scratch,
-          origin: blanks?.origin)
+          use: use(of: id), origin: blanks?.origin)
         database.continueBackgroundWork()
         entries[id] = Entry(database: database, lastUsed: now)
         return .success(database)
@@ -129,6 +134,19 @@ package final class DatabaseRegistry: Sendable {
     }
     return try result.get()
   }
+
+  private func use(of id: DatabaseID) -> DocumentUse {
+    uses.withLock { uses in
+      // Empty databases that were closed add nothing to the quota.
+      if uses[id] == nil, uses.count >= Self.usesMax { uses = uses.filter { $0.value.bytes > 0 } }
+      let use = uses[id] ?? DocumentUse(quota)
+      uses[id] = use
+      return use
+    }
+  }
+
+  /// The databases after which those without documents are forgotten.
+  private static let usesMax = 1024
 
   /// Returns the edition of a database, whether it is served or not.
   package func edition(of id: DatabaseID) -> Edition { editions(id) }

@@ -72,15 +72,24 @@ package enum MetaKey: String, CaseIterable, Sendable {
   case indexGeneration
   /// The mark of the last commit that had one; see ``CommitRequest/mark``.
   case lastMark
+  /// The bytes of all documents, as ``DocumentUse`` counts them.
+  case documentBytes
+  /// The version for which ``documentBytes`` holds. If it is not the last version, a release without these rows wrote
+  /// the database, and the documents must be counted again.
+  case documentBytesVersion
 }
 
 /// The values of ``MetaKey/format``.
 package enum DocumentStoreFormat {
   /// The first layout: every field has its automatic entries, and there are no declared indexes.
   package static let plain: UInt64 = 1
-  /// The newest layout that this code reads, with the tables of declared indexes. A database changes to it with its
-  /// first index configuration, so older versions of Hearth cannot write documents without maintaining the entries.
-  package static let current: UInt64 = 2
+  /// The layout with the tables of declared indexes. A database changes to it with its first index configuration, so
+  /// older versions of Hearth cannot write documents without maintaining the entries.
+  package static let indexed: UInt64 = 2
+  /// The layout with text indexes. A database has it from a configuration with one to a later one without.
+  package static let textual: UInt64 = 3
+  /// The newest layout that this code reads.
+  package static let current = textual
 }
 
 /// A storage key under construction. Reuse one key: it keeps its memory.

@@ -1,3 +1,4 @@
+package import Basics
 package import DocumentModel
 package import KeyValue
 package import WireFormat
@@ -44,6 +45,8 @@ package enum CommitError: Error, Equatable, Sendable {
   /// The authorizer needs more time than the caller's thread has. The database plans the commit on another thread; no
   /// caller gets this error.
   case tooLongForLoop
+  /// The documents would exceed the quota of the project.
+  case overQuota(QuotaError)
   /// The queue of waiting commits is full.
   case overloaded(waitingBytesMax: Int)
 }

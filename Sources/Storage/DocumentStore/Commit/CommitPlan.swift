@@ -14,7 +14,16 @@ struct CommitPlan: Sendable {
     var fields: EncodedFields?
     /// When the document was created, or `nil` if this commit creates it.
     var createVersion: Int64?
+    /// The bytes of the fields before the commit, or `nil` if the document did not exist.
+    var storedFieldsBytes: Int?
     var index: IndexChanges
+
+    /// The bytes that the change adds to the documents of the database. Negative if they become fewer.
+    var growth: Int {
+      let path = key.path.bytes.count
+      return DocumentUse.bytes(path: path, fields: fields?.bytes.count)
+        - DocumentUse.bytes(path: path, fields: storedFieldsBytes)
+    }
   }
 
   /// When a written document last changed.
@@ -129,6 +138,7 @@ struct CommitPlan: Sendable {
   ) throws(CommitError) -> Change {
     Change(
       key: document.key, fields: document.fields, createVersion: document.keptCreateVersion,
+      storedFieldsBytes: document.base?.fields.bytes.count,
       index: try index(document.key, from: document.base?.fields, to: document.fields, edition, indexes))
   }
 

@@ -64,10 +64,14 @@ final class CommitQueue: Sendable {
   private let floor = Atomic<Int64>(Int64.min)
   private let counters: CommitCounters
 
-  init(store: any KeyValueStore, indexCache: IndexCatalogCache, label: String, counters: CommitCounters) {
+  /// Creates an empty queue. `use` limits the growth of the documents.
+  init(
+    store: any KeyValueStore, indexCache: IndexCatalogCache, label: String, counters: CommitCounters,
+    use: DocumentUse? = nil
+  ) {
     self.store = store
     self.counters = counters
-    writer = Mutex(CommitWriter(indexCache: indexCache))
+    writer = Mutex(CommitWriter(indexCache: indexCache, use: use))
     queue = DispatchQueue(label: label)
   }
 
@@ -224,10 +228,14 @@ final class CommitQueue: Sendable {
         }
         if let failure { throw failure }
       }
-      raiseFloor(to: writer.withLock { $0.lastVersion })
+      raiseFloor(
+        to: writer.withLock { writer in
+          writer.noteCommitted()
+          return writer.lastVersion
+        })
       return results
     } catch {
-      writer.withLock { $0.forgetCatalog() }
+      writer.withLock { $0.rollBack() }
       throw error
     }
   }

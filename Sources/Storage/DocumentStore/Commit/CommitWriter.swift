@@ -1,3 +1,4 @@
+import Basics
 import DocumentModel
 import KeyEncoding
 import KeyValue
@@ -34,8 +35,15 @@ struct CommitWriter {
   /// The highest version assigned so far. A commit that changes nothing also has a version, which no other may take.
   private(set) var lastVersion: Int64 = 0
   private var changeLogCount: UInt64 = 0
+  private var useChange = DocumentUseChange()
+  /// The bytes of documents in the quota of the project, or `nil` if no quota applies to the writes.
+  private let use: DocumentUse?
 
-  init(indexCache: IndexCatalogCache) { self.indexCache = indexCache }
+  /// Creates a writer. `use` limits the growth of the documents.
+  init(indexCache: IndexCatalogCache, use: DocumentUse? = nil) {
+    self.indexCache = indexCache
+    self.use = use
+  }
 
   /// Starts a group: reads the state that the members share from the transaction.
   ///
@@ -46,6 +54,7 @@ struct CommitWriter {
     lastVersion = max(storedVersion, floor)
     changeLogCount = try reader.meta(.changeLogCount)
     indexes = try indexCache.catalog(&reader)
+    useChange.begin(try DocumentUse.stored(&reader))
     touched.removeAll(keepingCapacity: true)
   }
 
@@ -65,6 +74,9 @@ struct CommitWriter {
     // server timestamps.
     let version = max(member.arrival, member.requestTime.microseconds, lastVersion + 1)
     if !plan.changes.isEmpty {
+      do throws(QuotaError) {
+        try useChange.add(plan.changes.reduce(0) { $0 + $1.growth }, use)
+      } catch { throw .overQuota(error) }
       do throws(StorageError) {
         for (position, change) in plan.changes.enumerated() {
           try write(change, position: position, version: version, transaction)
@@ -87,27 +99,49 @@ struct CommitWriter {
     }
     try transaction.put(.lastVersion, UInt64(bitPattern: storedVersion))
     try transaction.put(.changeLogCount, changeLogCount)
+    if let bytes = useChange.bytes { try DocumentUse.store(bytes, version: storedVersion, transaction) }
   }
 
-  /// Drops the cached catalog. Call it after a rollback, and after other code changed the catalog.
+  /// Counts the documents of a group that is durable in the quota.
+  mutating func noteCommitted() { useChange.commit(use) }
+
+  /// Stores the bytes of all documents, which were counted in a snapshot from before this writer's first commit.
+  mutating func storeUse(counted bytes: Int, _ transaction: any KeyValueTransaction) throws(StorageError) {
+    var reader = SnapshotReader(transaction)
+    // A database that was cleared meanwhile knows its bytes.
+    guard try DocumentUse.stored(&reader) == nil else { return }
+    try DocumentUse.store(bytes + useChange.uncounted, version: try reader.lastVersion(), transaction)
+  }
+
+  /// Drops the cached catalog. Call it after other code changed the catalog.
   mutating func forgetCatalog() {
     catalog.forget()
   }
 
-  /// Stores a document in a database without readers: no history, no change log, no comparison with a stored row.
+  /// Forgets what a transaction changed that was rolled back.
+  mutating func rollBack() {
+    forgetCatalog()
+    useChange.rollBack(use)
+  }
+
+  /// Stores a document in a database without readers: no history, no change log, no comparison with a stored row, whose
+  /// fields have `storedFieldsBytes`.
   mutating func load(
-    _ key: DocumentKey, _ fields: EncodedFields, index: IndexChanges, version: Int64,
-    _ transaction: any KeyValueTransaction
+    _ key: DocumentKey, _ fields: EncodedFields, insteadOf storedFieldsBytes: Int?, index: IndexChanges,
+    version: Int64, _ transaction: any KeyValueTransaction
   ) throws(StorageError) {
     let collection = try catalog.collectionNumber(key.collection, transaction)
     touched[key.collection] = (collection, version)
     storedVersion = version
-    let change = CommitPlan.Change(key: key, fields: fields, createVersion: nil, index: index)
+    let change = CommitPlan.Change(
+      key: key, fields: fields, createVersion: nil, storedFieldsBytes: storedFieldsBytes, index: index)
+    useChange.add(change.growth)
     try writeIndex(change, collection: collection, transaction)
     try writeDocument(change, collection: collection, version: version, transaction)
   }
 
-  /// Stores a document that does not exist yet as ``load(_:_:index:version:_:)`` does, but adds its entries to `puts`.
+  /// Stores a document that does not exist yet as ``load(_:_:insteadOf:index:version:_:)`` does, but adds its entries to
+  /// `puts`.
   mutating func stage(
     _ documentKey: DocumentKey, _ fields: EncodedFields, index: IndexChanges, version: Int64,
     into puts: inout SortedPuts, _ transaction: any KeyValueTransaction
@@ -120,7 +154,20 @@ struct CommitWriter {
     key.append(number: collection)
     key.append(lastID: documentKey.id)
     encodeRow(fields, create: version, update: version)
+    useChange.add(DocumentUse.bytes(path: documentKey.path.bytes.count, fields: fields.bytes.count))
     puts.add(key, row)
+  }
+
+  /// Stores the row of a document as another copy of the database has it, or removes the document if `row` is `nil`,
+  /// and applies the index entries of the change.
+  mutating func copy(
+    _ change: CommitPlan.Change, row stored: [UInt8]?, collection: UInt64, _ transaction: any KeyValueTransaction
+  ) throws(StorageError) {
+    try writeIndex(change, collection: collection, transaction)
+    key.begin(.documents)
+    key.append(number: collection)
+    key.append(lastID: change.key.id)
+    if let stored { try transaction.put(key, stored) } else { try transaction.remove(key) }
   }
 
   /// Adds the new index entries of a document to `puts`.

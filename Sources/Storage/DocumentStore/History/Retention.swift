@@ -67,6 +67,15 @@ struct Trimmer {
     return moreHistory || moreLog
   }
 
+  /// Removes up to one batch of the history and the log up to the given versions. Returns whether more is due.
+  func trim(
+    _ transaction: any KeyValueTransaction, historyUpTo: Int64, logUpTo: Int64
+  ) throws(StorageError) -> Bool {
+    let moreHistory = try trimHistory(transaction, cutoff: historyUpTo)
+    let moreLog = try trimChangeLog(transaction, cutoff: logUpTo)
+    return moreHistory || moreLog
+  }
+
   /// Returns whether ``trim(_:now:)`` would remove anything. Cost: two seeks.
   func isDue(_ reader: inout SnapshotReader, now: Int64) throws(StorageError) -> Bool {
     if try isLogFull(&reader, slack: Self.batchEntriesMax), try isHistoryUnbounded(&reader, now: now) { return true }

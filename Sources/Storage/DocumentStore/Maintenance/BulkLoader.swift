@@ -27,15 +27,20 @@ package final class BulkLoader {
   private let version: Int64
   private var writer: CommitWriter
   private var puts = SortedPuts()
+  /// Whether there were commits before the load.
+  private let hasLog: Bool
+  private var isBegun = false
 
-  /// Starts a load. Every document gets `version` as its create and update version, or the last commit's version if
-  /// that is later.
+  /// Starts a load. Every document gets `version` as its create and update version, or a version after the last commit
+  /// if that is later.
   init(store: any KeyValueStore, version: Int64) throws(StorageError) {
     self.store = store
     let snapshot = try store.snapshot()
     defer { snapshot.end() }
     var reader = SnapshotReader(snapshot)
-    self.version = max(version, try reader.lastVersion())
+    let lastVersion = try reader.lastVersion()
+    hasLog = lastVersion > Int64(bitPattern: try reader.meta(.created))
+    self.version = max(version, hasLog ? lastVersion + 1 : lastVersion)
     indexes = try IndexCatalog(&reader)
     writer = CommitWriter(indexCache: IndexCatalogCache())
   }
@@ -49,6 +54,7 @@ package final class BulkLoader {
   package func load(_ items: [Item], mayReplace: Bool = false) throws(StorageError) {
     do throws(StorageError) {
       try store.write { (transaction) throws(StorageError) in
+        if !isBegun { try beginLog(transaction) }
         try writer.begin(transaction)
         var staged = Set<DocumentKey>()
         for item in items {
@@ -58,8 +64,9 @@ package final class BulkLoader {
               try puts.write(transaction)
               staged = [item.key]
             }
-            if let index = try replacing(item, transaction) {
-              try writer.load(item.key, item.fields, index: index, version: version, transaction)
+            if let (index, storedFieldsBytes) = try replacing(item, transaction) {
+              try writer.load(
+                item.key, item.fields, insteadOf: storedFieldsBytes, index: index, version: version, transaction)
               continue
             }
           }
@@ -68,22 +75,36 @@ package final class BulkLoader {
         try puts.write(transaction)
         try writer.finish(transaction)
       }
+      isBegun = true
     } catch {
-      writer.forgetCatalog()
+      writer.rollBack()
       puts = SortedPuts()
       throw error
     }
   }
 
-  /// Returns the index entries of an item that replaces a stored document, or `nil` if the document does not exist.
+  /// Lets the log begin after the load, because it does not contain the loaded documents.
+  private func beginLog(_ transaction: any KeyValueTransaction) throws(StorageError) {
+    let bits = UInt64(bitPattern: version)
+    try transaction.put(.changeLogFrom, bits)
+    guard hasLog else { return }
+    // The database is empty, so it has no history.
+    for table in [Table.changeLog, .collectionChanges] { try transaction.removeAll(of: table) }
+    try transaction.put(.historyFrom, bits)
+    try transaction.put(.changeLogCount, 0)
+  }
+
+  /// Returns the index entries of an item that replaces a stored document, with the bytes of its fields, or `nil` if the
+  /// document does not exist.
   private func replacing(
     _ item: Item, _ transaction: any KeyValueTransaction
-  ) throws(StorageError) -> IndexChanges? {
+  ) throws(StorageError) -> (index: IndexChanges, storedFieldsBytes: Int)? {
     var reader = SnapshotReader(transaction)
     guard let stored = try reader.document(item.key) else { return nil }
     do throws(CommitError) {
-      return try CommitPlan.index(
+      let index = try CommitPlan.index(
         item.key, from: EncodedFields(canonical: Array(stored.fields)), to: item.fields, .standard, indexes)
+      return (index, stored.fields.count)
     } catch {
       throw .corruption(path: "documents", detail: "\(item.key): \(error)")
     }

@@ -74,6 +74,7 @@ package struct DatabaseCheck {
   ) throws(StorageError) -> Report {
     var check = DatabaseCheck(snapshot, progress: progress)
     guard try check.checkMeta(), try check.checkIndexes() else { return check.report }
+    try check.checkUse()
     try check.checkCollections()
     try check.checkFields()
     let entries = try check.checkDocuments()
@@ -123,6 +124,18 @@ package struct DatabaseCheck {
       return false
     }
     return true
+  }
+
+  /// Reports a wrong sum of the documents' bytes.
+  private mutating func checkUse() throws(StorageError) {
+    guard let stored = try DocumentUse.stored(&reader) else { return }
+    do throws(StorageError) {
+      guard let counted = try DocumentUse.count(snapshot), counted != stored else { return }
+      report.add("meta: the documents have \(counted) bytes, not \(stored)")
+    } catch {
+      // The check of the documents reports rows that are damaged.
+      guard case .corruption = error else { throw error }
+    }
   }
 
   /// Reports rows whose key starts with no table's number.
