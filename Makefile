@@ -25,7 +25,8 @@ WEBSDK :=
 
 # The C libraries of Package.swift, and pkg-config, which finds them.
 PACKAGES := pkg-config liblmdb-dev libuv1-dev libhttp-parser-dev libsimdjson-dev zlib1g-dev libzstd-dev \
-  libxxhash-dev libnghttp2-dev libssl-dev libcurl4-openssl-dev libsodium-dev libcrypt-dev libre2-dev libstemmer0d
+  libxxhash-dev libnghttp2-dev libssl-dev libcurl4-openssl-dev libsodium-dev libcrypt-dev libre2-dev libstemmer0d \
+  libicu-dev
 
 RELEASE := .build/release/hearth
 SWIFT_FILES := Sources Tests Package.swift
@@ -78,7 +79,7 @@ dist: packages ## Build and test .build/dist: a tarball and a Debian package tha
 
 image: packages ## Build and test an OCI image in .build/dist, which podman and docker can load
 	swift build -c release --product hearth --static-swift-stdlib --scratch-path .build/static
-	@.ci/packages libcurl4 ca-certificates
+	@.ci/packages libcurl4 ca-certificates icu-devtools
 	@.ci/unpacked .build/peers umoci runc || echo "Skipped: umoci and runc cannot be downloaded."
 	@.ci/image .build/static/release/hearth
 

@@ -202,6 +202,8 @@ package struct WatchStream: ~Copyable {
         throw WatchError.invalidArgument("A query with find_nearest cannot be listened to.")
       }
       return .query(try WatchedQuery(query, in: database, edition: edition))
+    case .pipeline(let query, let provable):
+      return .query(try WatchedQuery(query, in: database, edition: edition, ofPipelineWith: provable))
     case .documents(let paths):
       var seen: Set<ResourcePath> = []
       let keys = try paths.filter { seen.insert($0).inserted }.map { path in

@@ -24,7 +24,7 @@ package enum TargetSelection: Sendable {
   }
 }
 
-/// A query that a target follows.
+/// A query that a target follows, or the query that finds the same documents as a pipeline.
 package final class WatchedQuery: Sendable {
   /// The way the hub tracks the query's results.
   enum Shape: Equatable, Sendable {
@@ -43,7 +43,14 @@ package final class WatchedQuery: Sendable {
     /// Distinguishes collections by bytes, because the text in the query compares by Unicode equivalence.
     var scope: QueryScope
     var query: Query
+    /// A pipeline has no implicit order by the fields of inequalities.
+    var isOfPipeline: Bool
   }
+
+  /// The query whose results rules must allow.
+  package let provable: Query
+  /// Whether the target follows a pipeline.
+  package let isOfPipeline: Bool
 
   /// The checked and completed query.
   package let resolved: ResolvedQuery
@@ -62,11 +69,18 @@ package final class WatchedQuery: Sendable {
   static let windowMax = 2000
 
   /// Checks and completes a query.
+  ///
+  /// If the query is that of a pipeline, `provable` is the query whose results rules must allow.
   /// - Throws: ``QueryError`` for the first rule that the query violates, with the documented text.
-  package init(_ query: Query, in database: DatabaseID, edition: Edition) throws(QueryError) {
+  package init(
+    _ query: Query, in database: DatabaseID, edition: Edition, ofPipelineWith provable: Query? = nil
+  ) throws(QueryError) {
+    let edition = provable == nil ? edition : .enterprise
+    self.provable = provable ?? query
+    isOfPipeline = provable != nil
     resolved = try ResolvedQuery(query, in: database, edition: edition)
     scope = QueryScope(query)
-    key = Key(scope: scope, query: query)
+    key = Key(scope: scope, query: query, isOfPipeline: isOfPipeline)
     range = resolved.range()
     pin = query.filter.flatMap(Self.pin)
     shape = Self.shape(query)

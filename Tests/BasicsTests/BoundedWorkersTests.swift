@@ -95,11 +95,30 @@ import Testing
     let seen = Mutex([[Int]](repeating: [], count: lanes.count))
     let done = DispatchSemaphore(value: 0)
     for number in 0..<500 {
-      for (index, lane) in lanes.enumerated() { lane.run { seen.withLock { $0[index].append(number) } } }
+      for (index, lane) in lanes.enumerated() { lane.runAlways { seen.withLock { $0[index].append(number) } } }
     }
-    for lane in lanes { lane.run { done.signal() } }
+    for lane in lanes { lane.runAlways { done.signal() } }
     for _ in lanes { done.wait() }
     #expect(seen.withLock { $0 } == [[Int]](repeating: Array(0..<500), count: lanes.count))
+  }
+
+  @Test func fullLaneRefusesJobsAndOtherLanesDoNot() {
+    let pool = BoundedWorkers("test", threads: 1)
+    let (full, other) = (WorkerLane(on: pool, unfinishedMax: 2), WorkerLane(on: pool, unfinishedMax: 2))
+    let gate = Gate()
+    let order = Mutex<[String]>([])
+    let done = DispatchSemaphore(value: 0)
+    #expect(full.run { gate.pass() })
+    #expect(full.run { order.withLock { $0.append("full") } })
+    #expect(!full.run { order.withLock { $0.append("refused") } })
+    full.runAlways { order.withLock { $0.append("always") } }
+    #expect(other.run { order.withLock { $0.append("other") } })
+    full.runAlways { done.signal() }
+    gate.opened.signal()
+    done.wait()
+    // The lanes take turns: the other one, which came last, does not wait for all jobs of the first.
+    #expect(order.withLock { $0 } == ["other", "full", "always"])
+    #expect(full.run {} && other.run {})
   }
 
   @Test func blockedLaneLeavesTheOtherThreadsToOthers() {
@@ -107,9 +126,9 @@ import Testing
     let (blocked, other) = (WorkerLane(on: pool), WorkerLane(on: pool))
     let gate = Gate()
     let done = DispatchSemaphore(value: 0)
-    blocked.run { gate.pass() }
-    for _ in 0..<100 { blocked.run { done.signal() } }
-    for _ in 0..<100 { other.run { done.signal() } }
+    blocked.runAlways { gate.pass() }
+    for _ in 0..<100 { blocked.runAlways { done.signal() } }
+    for _ in 0..<100 { other.runAlways { done.signal() } }
     for _ in 0..<100 { done.wait() }
     gate.opened.signal()
     for _ in 0..<100 { done.wait() }

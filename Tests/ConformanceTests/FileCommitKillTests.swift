@@ -5,7 +5,7 @@ import Testing
 import TestSupport
 
 /// Kills `hearth serve --data` while it receives files that are committed together with a document. A reader finds
-/// both or neither, before and after a kill.
+/// both or neither, before and after a kill. Servers with and without a commit log take turns.
 ///
 /// `CONFORMANCE_SEED` determines when the server is killed.
 @Suite(.needs(.hearth))
@@ -39,7 +39,9 @@ struct FileCommitKillTests {
     var held = [(acknowledged: Int, sent: Int)](repeating: (0, 0), count: names)
     var acknowledged = 0
     for round in 0...kills {
-      let server = try HearthProcess(arguments: ["--emulator", "--data", directory.path, "--project", "demo"])
+      let log = round % 4 < 2 ? "on" : "off"
+      let server = try HearthProcess(
+        arguments: ["--emulator", "--data", directory.path, "--project", "demo", "--commit-log", log])
       defer { server.process.stop() }
       let client = TestHTTPClient(port: server.port)
       for index in 0..<names {

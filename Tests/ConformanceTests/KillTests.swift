@@ -9,6 +9,8 @@ import TestSupport
 /// The kernel keeps data that a killed process has written. So this test finds commits that were acknowledged before
 /// they were written, and files that a writer leaves incomplete, but it does not test a loss of power.
 ///
+/// Servers with and without a commit log take turns.
+///
 /// `CONFORMANCE_SEED` determines when the server is killed, `CONFORMANCE_KILLS` how often (15 by default).
 @Suite(.needs(.hearth))
 struct KillTests {
@@ -31,7 +33,10 @@ struct KillTests {
     var newest: Timestamp?
     var previous: (load: WriteLoad, logs: [WriteLoad.Log])?
     for round in 0...kills {
-      let server = try HearthProcess(arguments: ["--emulator", "--data", directory.path])
+      // Each server finds what a server with or without a log left.
+      let usesLog = round % 4 < 2
+      let server = try HearthProcess(
+        arguments: ["--emulator", "--data", directory.path, "--commit-log", usesLog ? "on" : "off"])
       defer { server.process.stop() }
       if let previous {
         problems += try previous.load.verify(previous.logs, port: server.port).map { "round \(round - 1): \($0)" }

@@ -55,6 +55,19 @@ import WireFormat
     #expect(try fixture.paths(of: [Self.literal, PipelineCall("select", [.entries(fields)])]) == ["-"])
   }
 
+  /// A pipeline that is too large alone gets that answer, not that others use the memory.
+  @Test func errorNamesTheMemoryOfThePipeline() throws {
+    let fixture = try ServiceFixture()
+    let text = String(repeating: "x", count: 40_000)
+    try fixture.commit(.set("c/d", ("t", Value.string(text)), ("n", .array((0..<1000).map { .integer($0) }))))
+    let rows = [PipelineCall.collection("c"), PipelineCall("unnest", [.field("n"), .field("i")])]
+    let failure = fixture.failure {
+      _ = try fixture.paths(of: [Self.literal, Self.adding("all", .call("array", .pipeline(rows)))])
+    }
+    #expect(failure?.code == .resourceExhausted)
+    #expect(failure?.message.contains("The pipeline holds more than") == true, "\(failure?.message ?? "")")
+  }
+
   @Test func memoryOfAPipelineIsLimited() throws {
     let fixture = try ServiceFixture()
     let text = String(repeating: "x", count: 20_000)
@@ -86,6 +99,24 @@ import WireFormat
     // Every pipeline has given its memory back.
     let count = PipelineCall("aggregate", [entries("n", .call("count"))])
     for _ in 0..<50 { #expect(try fixture.paths(of: rows + [count], options: options) == ["-"]) }
+  }
+
+  /// Without a limit of the client, the values of one row, and of one group, end at the limit of the server, because they
+  /// do not continue in a temporary file.
+  @Test func valuesOfOneRowAreLimited() throws {
+    let fixture = try ServiceFixture()
+    let text = String(repeating: "x", count: 900_000)
+    try fixture.commit(.set("c/d", ("t", Value.string(text)), ("n", .array((0..<200).map { .integer($0) }))))
+    let rows = [PipelineCall.collection("c"), PipelineCall("unnest", [.field("n"), .field("i")])]
+    let all = PipelineArgument.entries([PipelineArgument.Entry("all", .call("array_agg", .field("t")))])
+    for stages in [
+      rows + [PipelineCall("aggregate", [all])],
+      [Self.literal, Self.adding("all", .call("array", .pipeline(rows)))],
+      [.collection("c")] + (0..<40).map { _ in Self.adding("t", .call("array", .field("t"), .field("t"))) },
+    ] {
+      let failure = fixture.failure { _ = try fixture.paths(of: stages) }
+      #expect(failure?.code == .resourceExhausted, "\(stages.last?.name ?? ""): \(failure?.message ?? "no failure")")
+    }
   }
 
   /// Rules that allow nothing deny every pipeline, also one that reads nothing or is only explained.

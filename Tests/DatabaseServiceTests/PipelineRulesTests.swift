@@ -84,6 +84,35 @@ import WireFormat
     }
   }
 
+  /// No stage sees a document that the proven conditions exclude, not even if the pipeline has more conditions than a
+  /// query can have. Otherwise an expression could tell by an error what other documents contain.
+  @Test(arguments: [false, true])
+  func stagesBeforeTheConditionSeeNoOtherDocuments(isNested: Bool) throws {
+    let fixture = try Self.fixture()
+    try fixture.commit(
+      .set("notes/a", ("owner", "ann"), ("n", 1)), .set("notes/b", ("owner", "ben"), ("n", 1), ("secret", "xyz")))
+    let spy = PipelineArgument.call(
+      "conditional", .call("equal", .field("secret"), .text("xyz")), .call("error", .text("It is xyz.")), .int(1))
+    let many = PipelineArgument.constant(.array((0..<40).map { .integer(Int64($0)) }))
+    var stages = [
+      Self.notes, PipelineCall("let", [.entries([PipelineArgument.Entry("spy", spy)])]),
+      .matching(.call("greater_than_or_equal", .field("n"), .int(0))),
+      .matching(.call("equal_any", .field("n"), many)), .matching(Self.mine),
+    ]
+    if isNested {
+      let me = PipelineCall("let", [.entries([PipelineArgument.Entry("me", .field("n"))])])
+      let either = PipelineArgument.call(
+        "or", .call("equal", .field("n"), .variable("me")), .call("equal", .field("m"), .variable("me")))
+      let some = PipelineArgument.constant(.array((0..<20).map { .integer(Int64($0)) }))
+      stages[3] = .matching(.call("and", either, .call("equal_any", .field("n"), some)))
+      stages = [
+        Self.notes, .matching(Self.mine), me,
+        PipelineCall("add_fields", [.entries([PipelineArgument.Entry("all", .call("array", .pipeline(stages)))])]),
+      ]
+    }
+    #expect(try fixture.paths(of: stages, as: ServiceFixture.ann) == ["notes/a"])
+  }
+
   @Test func documentsByNameAreGets() throws {
     let fixture = try Self.fixture()
     func documents(_ paths: String...) -> [PipelineCall] {
@@ -127,5 +156,52 @@ import WireFormat
       _ = try fixture.paths(of: [Self.notes, PipelineCall("delete")]) { $0.consistency = .transaction(transaction) }
     }
     #expect(failure == Status(.invalidArgument, "A pipeline in a transaction cannot write documents."))
+  }
+
+  /// Rules that read the limit, offset or order of a query fail for a pipeline, whatever its stages are.
+  @Test(arguments: [
+    "request.query.limit == null", "request.query.limit != 7", "request.query.offset == 0",
+    "request.query.orderBy != null", "request.query.orderBy.keys().size() == 0", "!('limit' in request.query)",
+  ])
+  func rulesCannotReadTheLimit(condition: String) throws {
+    let fixture = try ServiceFixture(
+      rules: """
+        rules_version = '2';
+        service cloud.firestore {
+          match /databases/{database}/documents {
+            match /c/{id} { allow list: if \(condition); }
+            match /kind/{id} { allow list: if request.query.kind == 'kind'; }
+          }
+        }
+        """)
+    try fixture.commit(.set("c/a", ("n", 1)), .set("kind/a", ("n", 1)))
+    let limit = PipelineCall("limit", [.int(50)])
+    let isAbsence = condition.hasPrefix("!")
+    for stages in [[PipelineCall.collection("c")], [.collection("c"), PipelineCall("offset", [.int(0)]), limit]] {
+      if isAbsence {
+        #expect(try fixture.paths(of: stages, as: ServiceFixture.ann) == ["c/a"])
+      } else {
+        fixture.expectDenied(to: [ServiceFixture.ann]) { _ = try fixture.paths(of: stages, as: $0) }
+      }
+    }
+    #expect(try fixture.paths(of: [.collection("kind"), limit], as: ServiceFixture.ann) == ["kind/a"])
+  }
+
+  /// A row can name a document of another database. Its collections are not those of this one.
+  @Test func subcollectionsOfOtherDatabasesAreEmpty() throws {
+    let fixture = try Self.fixture()
+    try fixture.commit(.set("notes/a/parts/p", ("n", 1)))
+    let all = PipelineArgument.call("array", .pipeline([PipelineCall("subcollection", [.text("parts")])]))
+    func count(_ root: String) throws -> [String] {
+      let name = PipelineArgument.constant(.reference(root + "/notes/a"))
+      return try fixture.paths(of: [
+        PipelineCall("literals", [.entries([PipelineArgument.Entry("__name__", name)])]),
+        PipelineCall("add_fields", [.entries([PipelineArgument.Entry("all", all)])]),
+        .matching(.call("equal", .call("array_length", .field("all")), .int(1))),
+      ])
+    }
+    #expect(try count(fixture.id.documentsRoot) == ["notes/a"])
+    #expect(try count("projects/other/databases/(default)/documents") == [])
+    #expect(try count("projects/p/databases/other/documents") == [])
   }
 }

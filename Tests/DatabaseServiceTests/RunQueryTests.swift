@@ -115,4 +115,36 @@ import WireFormat
     let execution = try #require(analyzed.explainMetrics?.execution)
     #expect(execution.results == 1 && execution.readOperations == 1 && execution.microseconds >= 1)
   }
+
+  /// The statistics of a query depend on documents that its caller must not see.
+  @Test func inProductionOnlyAdministratorsExplain() throws {
+    for mode in [ServerMode.production, .emulator] {
+      let fixture = try ServiceFixture(rules: ServiceFixture.rules, mode: mode)
+      try fixture.commit(.set("notes/a", ("owner", "ann")))
+      let mine = Self.query("notes") { $0.filter = Self.equal("owner", "ann") }
+      var query = RunQueryRequest(mine)
+      var aggregation = RunAggregationQueryRequest(mine, [Aggregation(.count(upTo: nil), alias: "n")])
+      let allowed = fixture.failure { _ = try fixture.service.runQuery(query, in: fixture.id, as: ServiceFixture.ann) }
+      #expect(allowed == nil)
+      query.explain = .analyze
+      aggregation.explain = .plan
+      let explain = PipelineArgument.entries([PipelineArgument.Entry("mode", .text("analyze"))])
+      let stages = [
+        PipelineCall.collection("notes"), .matching(.call("equal", .field("owner"), .text("ann"))),
+      ]
+      let failures = [
+        fixture.failure { _ = try fixture.service.runQuery(query, in: fixture.id, as: ServiceFixture.ann) },
+        fixture.failure {
+          _ = try fixture.service.runAggregationQuery(aggregation, in: fixture.id, as: ServiceFixture.ann)
+        },
+        fixture.failure {
+          _ = try fixture.paths(
+            of: stages, as: ServiceFixture.ann, options: [PipelineArgument.Entry("explain_options", explain)])
+        },
+      ]
+      let expected = mode == .emulator ? nil : Status(.permissionDenied, "Only an administrator may explain a query.")
+      for failure in failures { #expect(failure == expected) }
+      _ = try fixture.service.runQuery(query, in: fixture.id, as: ServiceFixture.admin)
+    }
+  }
 }

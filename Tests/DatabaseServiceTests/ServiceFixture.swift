@@ -1,3 +1,4 @@
+import Basics
 import Callers
 import DatabaseService
 import DocumentModel
@@ -45,7 +46,7 @@ struct ServiceFixture: Sendable {
   let service: FirestoreService
   let id: DatabaseID
 
-  /// Creates a service that serves the projects `p` and `q`.
+  /// Creates a service that serves the projects `p` and `q`. Its queries share no memory with those of other tests.
   /// - Parameters:
   ///   - rules: the rules of all databases.
   ///   - indexObserver: called on the writer's thread while indexes are built.
@@ -59,7 +60,8 @@ struct ServiceFixture: Sendable {
     let open = try Dictionary(
       uniqueKeysWithValues: stores.map { ($0, try LMDBStore.open(.inMemory(mapBytes: 1 << 30))) })
     databases = DatabaseRegistry(
-      retention: retention, clock: Clock { [time] in time.now }, idleSeconds: nil, indexObserver: indexObserver
+      retention: retention, clock: Clock { [time] in time.now }, idleSeconds: nil, indexObserver: indexObserver,
+      scratch: ScratchSpace(ScratchBudget(ScratchBudget.Limits()))
     ) { (id) throws(StorageError) in open[id] }
     service = FirestoreService(
       databases: databases, mode: mode, rules: rules, requiresIndexes: requiresIndexes)

@@ -38,6 +38,7 @@ import WireFormat
     let configuration = IndexConfiguration(
       indexes: [
         Self.index("é", ("a.`b c`", .descending), ("t", .contains), ("v", .vector(dimension: 2048)), group: true),
+        Self.index("c", ("w", .text(.english)), ("w.x", .text(.english))),
         Self.index("__id7__", ("a", .ascending), ("b", .ascending)),
       ],
       fields: [
@@ -81,6 +82,55 @@ import WireFormat
         .meta(.format) == 2)
   }
 
+  /// Versions that do not know text indexes must not open a database that has entries of one.
+  @Test func aTextIndexRaisesTheFormatWhileItExists() throws {
+    var db = try TestDatabase(indexes: IndexConfiguration(indexes: [Self.index("c", ("w", .text(.english)))]))
+    #expect(try db.meta(.format) == 3)
+    try db.commit(.set("c/x", ("w", "Tacos")))
+    let other = IndexConfiguration(indexes: [Self.index("c", ("a", .ascending), ("b", .ascending))])
+    db = try db.reopened(indexes: other)
+    #expect(try db.meta(.format) == 3)
+    try db.finishIndexes()
+    #expect(try StoreDump(db, table: .compositeEntries).entries.isEmpty)
+    #expect(try db.reopened(indexes: IndexConfiguration()).meta(.format) == 2)
+  }
+
+  /// An index whose terms come from another version of the libraries is not used, and is built again.
+  @Test func textIndexesOfAnotherVersionAreBuiltAgain() throws {
+    let definition = Self.index("c", ("w", .text(.english)))
+    var db = try TestDatabase(indexes: IndexConfiguration(indexes: [definition]))
+    try db.commit(.set("c/x", ("w", "Tacos and beans")))
+    let before = try #require(try db.catalog().indexes.first)
+    #expect(before.isUsable)
+    var old = before
+    old.termVersion = "1 icu 60"
+    try db.store.write { (transaction) throws(StorageError) in
+      try transaction.put(old)
+      var reader = SnapshotReader(transaction)
+      try transaction.put(.indexGeneration, try reader.meta(.indexGeneration) + 1)
+    }
+    db = try db.reopened()
+    #expect(try db.catalog().indexes.map(\.isUsable) == [false])
+    #expect(try db.catalog().ready(for: "c", scope: .collection).isEmpty)
+    try db.finishIndexes()
+    let after = try #require(try db.catalog().indexes.first)
+    #expect(after.isUsable && after.number > before.number)
+    #expect(try db.catalog().indexes.count == 1)
+    #expect(try StoreDump(db, table: .compositeEntries).entries.count == 3)
+    try IndexCheck.checkStore(db)
+  }
+
+  /// A text with too many different words is refused like an array with too many elements.
+  @Test func limitsCountTerms() throws {
+    let db = try TestDatabase(indexes: IndexConfiguration(indexes: [Self.index("c", ("w", .text(.english)))]))
+    func words(_ count: Int) -> Value { .string((0..<count).map { "w\($0)" }.joined(separator: " ")) }
+    try db.commit(.set("c/x", ("w", words(39_999))))
+    #expect(throws: CommitError.model(.tooManyIndexEntries)) { try db.commit(.set("c/y", ("w", words(40_001)))) }
+    try db.commit(.set("c/z", ("w", .string(String(repeating: "same words ", count: 60_000)))))
+    try db.commit(.set("c/long", ("w", .string(String(repeating: "x", count: 900_000)))))
+    try IndexCheck.checkStore(db)
+  }
+
   static let fieldNames = ["a", "b", "t", "m", "v"]
 
   static func randomDocument(_ random: inout SplitMix) -> MapValue {
@@ -90,8 +140,15 @@ import WireFormat
       map["t"] = .array((0..<random.pick([0, 1, 3])).map { _ in random.pick([1, 1.0, "x", "y", .null]) })
     }
     if random.chance(oneIn: 2) { map["m"] = TestSupport.map(("k", random.value(depth: 1)), ("l", [1, 2])) }
+    if random.chance(oneIn: 2) { map["w"] = randomText(&random) }
     if random.chance(oneIn: 3) { map["v"] = .vector(random.chance(oneIn: 2) ? [1, 2] : [1, 2, 3]) }
     return map
+  }
+
+  private static func randomText(_ random: inout SplitMix) -> Value {
+    let words = (0..<random.pick([0, 1, 3, 8])).map { _ in random.pick(["red", "Red", "green", "blue", "x1"]) }
+    let text = Value.string(words.joined(separator: random.pick([" ", ", ", " - "])))
+    return random.pick([text, .array([text, 7, "black"]), TestSupport.map(("k", text))])
   }
 
   static func randomConfiguration(_ random: inout SplitMix) -> IndexConfiguration {
@@ -107,6 +164,13 @@ import WireFormat
       let index = IndexDefinition(
         collectionID: random.pick(["c", "s"]), scope: random.pick([.collection, .collectionGroup]), fields: fields)
       if !configuration.indexes.contains(index) { configuration.indexes.append(index) }
+    }
+    if random.chance(oneIn: 2), let language = TextLanguage(tag: "pl") {
+      let names = random.pick([["w"], ["w", "t"], ["w.k"]])
+      configuration.indexes.append(
+        IndexDefinition(
+          collectionID: random.pick(["c", "s"]), scope: random.pick([.collection, .collectionGroup]),
+          fields: names.map { .init(field($0), .text(language)) }))
     }
     let kinds: [FieldIndexing.Entries] = [
       .init(.collection, .ascending), .init(.collection, .descending), .init(.collection, .contains),

@@ -190,9 +190,9 @@ import TestSupport
     let store = try LMDBStore.open(.inMemory(mapBytes: 16 << 20))
     _ = try TestDatabase(store)
     try store.write { (transaction) throws(StorageError) in
-      try transaction.put(.format, 3)
+      try transaction.put(.format, 4)
     }
-    #expect(throws: StorageError.unsupportedFormat(path: "database", found: "3", supported: "up to 2")) {
+    #expect(throws: StorageError.unsupportedFormat(path: "database", found: "4", supported: "up to 3")) {
       try DocumentDatabase(id: try id("p"), store: store)
     }
   }

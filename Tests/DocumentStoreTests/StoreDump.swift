@@ -10,8 +10,10 @@ import WireFormat
 struct StoreDump: Equatable {
   var entries: [[UInt8]: [UInt8]] = [:]
 
-  init(_ db: TestDatabase, table: Table? = nil) throws {
-    let snapshot = try db.store.snapshot()
+  init(_ db: TestDatabase, table: Table? = nil) throws { try self.init(db.store, table: table) }
+
+  init(_ store: any KeyValueStore, table: Table? = nil) throws {
+    let snapshot = try store.snapshot()
     defer { snapshot.end() }
     let cursor = try snapshot.makeCursor()
     let start: [UInt8] = [table?.rawValue ?? 0]

@@ -145,7 +145,7 @@ import TestSupport
           wrong.content.crc32c ^= 1
           try transaction.write(FilesKeySpace.object(wrong.name), ObjectRecord.encode(wrong))
         case "record": try transaction.write(FilesKeySpace.object(object.name), [5, 200])
-        default: _ = try transaction.count(object.content.digest, by: 1)
+        default: _ = try transaction.count(object.content, by: 1)
         }
       }
       if kind == "count" { expected = "the reference counts of content are wrong" }

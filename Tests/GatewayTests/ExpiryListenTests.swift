@@ -32,6 +32,8 @@ import TestSupport
     let grpc = try GRPCConnection(port: server.port)
     let stream = grpc.open("Listen")
     grpc.send(GRPCListenTests.query(2, "c"), on: stream)
+    // A listener that begins after the deletion does not see it.
+    try GRPCListenTests.events(grpc, stream)
     let feed = try FeedConnection(port: server.port, "GET", TestServer.root + "/c:listen")
     try feed.read(until: "CURRENT")
     /// Runs maintenance, and reads until both listeners have seen that a document was deleted.

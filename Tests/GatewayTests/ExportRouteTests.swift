@@ -65,6 +65,13 @@ import TestSupport
     #expect(remote.status == 403, "\(remote.text)")
     let page = try post("export", body, headers: [("Origin", "https://example.com")])
     #expect(page.status == 403, "\(page.text)")
+    // A page on another port of this machine too.
+    for header in [("Origin", "http://localhost:3000"), ("Sec-Fetch-Site", "same-site")] {
+      for verb in ["export", "import"] {
+        let page = try post(verb, body, headers: [header])
+        #expect(page.status == 403 && page.message.contains("A web page cannot"), "\(page.text)")
+      }
+    }
     let production = try TestServer(.production)
     #expect(try production.call("POST", "/emulator/v1/projects/p:export", body.text).status >= 400)
   }

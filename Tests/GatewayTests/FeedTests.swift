@@ -82,6 +82,27 @@ import Testing
       ])
   }
 
+  @Test func feedFollowsAPipeline() throws {
+    let server = try TestServer()
+    for number in 1...3 { try set(server, "notes/n\(number)", number) }
+    let stages = [
+      Pipe.collection("notes"), Pipe.stage("where", Pipe.call("greater_than", Pipe.field("n"), Pipe.int(1))),
+    ]
+    let pipeline = #"{"structuredPipeline": {"pipeline": {"stages": [\#(stages.joined(separator: ","))]}}}"#
+    let feed = try connect(server, ":listen?once=true", "POST", headers: [], body: pipeline)
+    #expect(
+      transcript(try feed.readToEnd()) == [
+        "ADD[1]", "n2 = 2 [1]", "n3 = 3 [1]", "CURRENT[1] token", "NO_CHANGE token", "REMOVE[1]",
+      ])
+    let target = #"{"addTarget": {"targetId": 2, "pipelineQuery": \#(pipeline)}}"#
+    let other = try connect(server, ":listen?once=true", "POST", headers: [], body: target)
+    #expect(transcript(try other.readToEnd()).contains("n3 = 3 [2]"))
+    let refused = try server.call(
+      "POST", TestServer.root + ":listen",
+      #"{"structuredPipeline": {"pipeline": {"stages": [\#(stages[0]), \#(Pipe.stage("offset", Pipe.int(1)))]}}}"#)
+    #expect(refused.status == 400 && refused.text.contains("Stage 2 (offset): Listeners follow"), "\(refused.text)")
+  }
+
   @Test func resumedFeedSendsOnlyChanges() throws {
     let server = try TestServer()
     for number in 0..<20 { try set(server, "notes/n\(number)", number) }
@@ -195,7 +216,7 @@ import Testing
       "POST", ":listen",
       #"{"addTarget": {"documents": {"documents": ["projects/q/databases/(default)/documents/a/b"]}}}"#, 400
     ),
-    ("POST", ":listen", #"{"addTarget": {"targetId": 2, "pipelineQuery": {}}}"#, 501),
+    ("POST", ":listen", #"{"addTarget": {"targetId": 2, "pipelineQuery": {}}}"#, 400),
     ("POST", "/notes:listen", #"{"structuredQuery": {"from": [{"collectionId": "a"}]}}"#, 400),
     ("POST", ":changes", "", 404), ("GET", ":changes?since=AAAA", "", 400),
   ]) func invalidRequestsAreRefused(method: String, path: String, body: String, status: Int) throws {

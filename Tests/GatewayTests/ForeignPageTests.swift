@@ -85,6 +85,38 @@ import Testing
     return response
   }
 
+  // A browser sends no `Origin` with pictures, scripts and frames of another page.
+  @Test(
+    arguments: [
+      ("localhost:8080", "cross-site", "empty", false), ("localhost:8080", "cross-site", "image", false),
+      ("localhost:8080", "cross-site", "iframe", false), ("localhost:8080", "cross-site", "document", true),
+      ("localhost:8080", "same-site", "image", true), ("127.0.0.1:8080", "same-site", "empty", true),
+      ("localhost:8080", "same-origin", "empty", true), ("localhost:8080", "none", "document", true),
+      ("db.test:8080", "same-site", "image", false), ("db.test:8080", "same-origin", "empty", true),
+    ] as [(String, String, String, Bool)])
+  func theBrowserSaysForWhichPageARequestIs(host: String, site: String, use: String, isTrusted: Bool) throws {
+    let server = try TestServer()
+    let fields = "Sec-Fetch-Site: \(site)\r\nSec-Fetch-Dest: \(use)"
+    for path in ["\(TestServer.root)/c/x", "/emulator/v1/projects/p/oobCodes", "/metrics"] {
+      let response = try Self.send("GET", path, "Authorization: Bearer owner\r\n\(fields)", host: host, to: server)
+      #expect((response.status != 403) == isTrusted, "\(path): \(response.status)")
+    }
+    // A person who follows a link sends no write.
+    let write = try Self.send("DELETE", "/emulator/v1/projects/p/accounts", fields, host: host, to: server)
+    #expect((write.status != 403) == (isTrusted && site != "cross-site"))
+  }
+
+  @Test func metricsAreNotForPagesOfOtherSites() throws {
+    let server = try TestServer()
+    for (host, field, status) in [
+      ("localhost:8080", "Accept: */*", 200), ("evil.example:8080", "Accept: */*", 403),
+      ("localhost:8080", "Origin: https://evil.example", 403), ("localhost:8080", "Origin: http://localhost:3000", 200),
+    ] {
+      #expect(try Self.send("GET", "/metrics", field, host: host, to: server).status == status, "\(host) \(field)")
+      #expect(try Self.send("GET", "/readyz", field, host: host, to: server).status == 200)
+    }
+  }
+
   @Test func usersOfOtherPagesAreServed() throws {
     let server = try TestServer()
     let token = UnsignedToken.make(#"{"sub": "ann"}"#)

@@ -154,8 +154,11 @@ final class GRPCConnection {
 
   private func read(_ count: Int) throws -> [UInt8] {
     while pending.count < count {
-      guard case .bytes(let bytes) = socket.receive() else { throw LoopbackError("the connection ended") }
-      pending += bytes
+      switch socket.receive() {
+      case .bytes(let bytes): pending += bytes
+      case .ended: throw LoopbackError("the connection ended")
+      case .timedOut: throw LoopbackError("the server sent nothing within the time limit")
+      }
     }
     defer { pending.removeFirst(count) }
     return Array(pending[..<count])

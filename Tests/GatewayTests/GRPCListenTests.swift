@@ -13,7 +13,7 @@ import WireFormat
   private static let root = GRPCStreamTests.root
 
   /// One message of a stream, in short form.
-  private enum Event: Equatable {
+  enum Event: Equatable {
     case added([Int64]), removed([Int64], Int64), reset([Int64]), current([Int64]), snapshot
     case changed(String, [Int64], left: [Int64]), deleted(String, [Int64]), left(String, [Int64])
     case other([UInt8])
@@ -93,7 +93,8 @@ import WireFormat
   }
 
   /// The next events up to and including a snapshot. Skips snapshots without events before them.
-  private static func events(_ grpc: GRPCConnection, _ stream: UInt32) throws -> [Event] {
+  @discardableResult
+  static func events(_ grpc: GRPCConnection, _ stream: UInt32) throws -> [Event] {
     var events: [Event] = []
     while true {
       let message = try #require(try grpc.next(on: stream), "the stream ended")

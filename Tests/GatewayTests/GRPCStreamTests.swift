@@ -430,7 +430,7 @@ import WireFormat
     // REMOVE, the target, and the cause.
     #expect(changes.map { Message.number(1, of: $0) } == [2, 2])
     #expect(changes.map { Message.fields(2, of: $0) } == [[[3]], [[5]]])
-    #expect(changes.map { Message.number(1, of: Message.fields(3, of: $0)[0]) } == [12, 3])
+    #expect(changes.map { Message.number(1, of: Message.fields(3, of: $0)[0]) } == [3, 3])
     #expect(
       Message.texts(2, of: Message.fields(3, of: changes[1])[0]) == [#"Document name "x" lacks "projects" at index 0."#]
     )

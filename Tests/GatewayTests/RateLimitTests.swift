@@ -83,6 +83,24 @@ import WireFormat
     for _ in 0..<3 { #expect(try server.call(server.admin, "POST", ":runQuery", query).status == 200) }
   }
 
+  /// Pipelines count the documents that they read, also if they return one row.
+  @Test func readsOfPipelinesAreLimited() throws {
+    let server = try rulesServer(RequestRates(userReads: 10))
+    for number in 0..<20 {
+      #expect(try server.call(server.admin, "PATCH", "/c/d\(number)", #"{"fields": {}}"#).status == 200)
+    }
+    let all = Pipe.call("array_agg", Pipe.field("__name__"))
+    let pipeline = Pipe.body([
+      Pipe.stage("collection", Pipe.reference("/c")), Pipe.stage("aggregate", Pipe.map(("all", all)), Pipe.map()),
+    ])
+    let ann = try server.token("ann")
+    let first = try server.call(ann, "POST", ":executePipeline", pipeline)
+    #expect(first.status == 200 && first.text.contains("/c/d19"), "\(first.text)")
+    let second = try server.call(ann, "POST", ":executePipeline", pipeline)
+    #expect(second.status == 429 && second.message.contains("10 documents read per minute and user"))
+    #expect(try server.call(ann, "GET", "/c/d1").status == 429)
+  }
+
   /// Listeners count the documents that they send, and the refusal ends only the new target.
   @Test func streamsOfAUserAreLimited() throws {
     let server = try rulesServer(RequestRates(userReads: 6, userWrites: 2))

@@ -6,9 +6,10 @@ import Foundation
 import HearthServer
 import Testing
 import TestSupport
+import WireFormat
 
 /// The cases of `rules/*.tests.json` for documents, sent to the server over HTTP. The official emulator decided each
-/// one the same way.
+/// one the same way, except pipelines, which it does not run.
 @Suite struct RulesCaseTests {
   static let folder =
     URL(fileURLWithPath: #filePath)
@@ -60,9 +61,11 @@ import TestSupport
 struct RulesCase {
   let item: JSONNode
   let root: String
+  private let database: DatabaseID
 
   init(_ item: JSONNode, in id: DatabaseID) {
     self.item = item
+    database = id
     root = id.documentsRoot
   }
 
@@ -80,6 +83,12 @@ struct RulesCase {
         .init("from", [["collectionId": .string(segments.last ?? ""), "allDescendants": .bool(verb == "listGroup")]]))
       return try post(
         ":runQuery", parent: segments.dropLast().joined(separator: "/"), ["structuredQuery": .object(query)])
+    }
+    if let text = item["pipeline"]?.stringValue {
+      let stages = try PipelineNotation.parse(Array(text.utf8), file: "", in: database)
+      let body = try PipelineJSON.body(StructuredPipeline(stages))
+      return try server.call(
+        "POST", encoded("") + ":executePipeline", String(decoding: body, as: UTF8.self), headers: headers)
     }
     let writes = item["commit"]?.elements ?? [item]
     return try post(":commit", ["writes": .array(try writes.map(write))])

@@ -1,3 +1,4 @@
+import Basics
 import Foundation
 import HearthServer
 import Testing
@@ -23,6 +24,8 @@ final class TestServer: Sendable {
     configuration.project = "p"
     configuration.mapBytes = 1 << 30
     configuration.stopGraceSeconds = 1
+    // Otherwise the queries of tests that run at the same time would use the memory of this one.
+    configuration.scratchBudget = ScratchBudget(ScratchBudget.Limits())
     change(&configuration)
     server = try Server(configuration)
     let url = try server.start()
@@ -73,21 +76,21 @@ final class TestServer: Sendable {
 
   /// Sends one request for a target, unchanged.
   func request(
-    _ method: String, _ target: String, _ body: String? = nil, headers: [(String, String)] = []
+    _ method: String, _ target: String, _ body: String? = nil, headers: [(String, String)] = [], port: UInt16? = nil
   ) throws -> Response {
-    try request(method, target, bytes: body.map { Array($0.utf8) }, headers: headers)
+    try request(method, target, bytes: body.map { Array($0.utf8) }, headers: headers, port: port)
   }
 
-  /// Sends one request for a target, unchanged, with a body of any bytes.
+  /// Sends one request for a target, unchanged, with a body of any bytes. `port` is another port of the server.
   func request(
-    _ method: String, _ target: String, bytes body: [UInt8]?, headers: [(String, String)] = []
+    _ method: String, _ target: String, bytes body: [UInt8]?, headers: [(String, String)] = [], port: UInt16? = nil
   ) throws -> Response {
     let host = headers.contains { $0.0 == "Host" } ? "" : "Host: localhost\r\n"
     var head = "\(method) \(target) HTTP/1.1\r\n\(host)Connection: close\r\n"
     for (name, value) in headers { head += "\(name): \(value)\r\n" }
     if let body { head += "Content-Length: \(body.count)\r\n" }
     let response = try StreamedResponse(
-      port: port, request: Array((head + "\r\n").utf8) + (body ?? []), hasBody: method != "HEAD")
+      port: port ?? self.port, request: Array((head + "\r\n").utf8) + (body ?? []), hasBody: method != "HEAD")
     try response.readToEnd()
     let reply = Response(
       status: response.status, headers: response.headers, body: response.body + response.readRest())

@@ -22,7 +22,7 @@ import TestSupport
       let text = #"{"hosting": {"public": "x"\#(members.isEmpty ? "" : ", " + members)}}"#
       let entry = try #require(try HostingFile.read(Array(text.utf8)).first)
       problems = entry.problems
-      site = Site(folder: directory.path, rules: entry.rules, cache: FileContentCache())
+      site = Site(folder: directory.path, rules: entry.rules, cache: FileContentCache.process)
     }
 
     /// A short form of the response: `200 FILE`, `301 LOCATION`, or a status alone.
@@ -227,6 +227,31 @@ import TestSupport
       _ = try site.response(to: try #require(SitePath("/\(number).bin")), .none)
       #expect(cache.heldBytes <= 100_000)
     }
+  }
+
+  @Test func contentThatResponsesRetainCountsAsUsedMemory() throws {
+    let cache = FileContentCache(bytesMax: 100_000)
+    let directory = try TemporaryDirectory()
+    let site = Site(folder: directory.path, rules: SiteRules(), cache: cache)
+    // The cache keeps no file that changed a moment ago, so only the responses below retain these.
+    for number in 0..<20 { _ = try directory.write("\(number).bin", String(repeating: "x", count: 10_000 + number)) }
+    func form(_ number: Int) throws -> SiteFile.Form {
+      guard case .file(let file, _, _) = try site.response(to: try #require(SitePath("/\(number).bin")), .none) else {
+        throw CancellationError()
+      }
+      return try #require(file.forms.first)
+    }
+    var stalled = try (0..<20).map(form)
+    #expect(stalled.count { $0.bytes != nil } == 9)
+    #expect(stalled.allSatisfy { ($0.bytes == nil) == ($0.content == nil) })
+    #expect(cache.usedBytes <= 100_000)
+    // Content that does not fit is read from the disk.
+    let last = stalled[19]
+    #expect(last.size == 10_019)
+    #expect(try site.open(last) != nil)
+    stalled = []
+    #expect(cache.usedBytes == 0)
+    #expect(try form(19).bytes?.count == 10_019)
   }
 }
 

@@ -29,7 +29,7 @@ enum Compiler {
     try Data(code.utf8).write(to: source)
     let cModules = Repository.paths.filter { $0.hasPrefix("Sources/C/") && $0.hasSuffix("/module.modulemap") }
       .map { "\(Repository.root)/\($0)" }
-    let builtModules = ["CRE2", "CSimdjson", "CStemmer"].map { "\(build.path)/\($0).build/module.modulemap" }
+    let builtModules = ["CICU", "CRE2", "CSimdjson", "CStemmer"].map { "\(build.path)/\($0).build/module.modulemap" }
     let output = Pipe()
     let process = Process()
     process.executableURL = path.map { URL(fileURLWithPath: $0) }

@@ -6,18 +6,21 @@ import Testing
   static let layers: [Set<String>] = [
     [
       "CBeneath", "CConsole", "CCrypto", "CCurl", "CEpoll", "CHTTPParser", "CLMDB", "CNGHTTP2", "COpenSSL", "CRE2",
-      "CSimdjson", "CSodium", "CStemmer",
+      "CICU", "CSimdjson", "CSodium", "CStemmer",
       "CTimex", "CUV", "CXCrypt", "CXXHash", "CZlib", "CZstd",
     ],
     ["Basics", "Compression", "Digests", "RegularExpressions"],
     ["DocumentModel", "KeyValue", "Transport", "WebClient"],
     ["LMDBEngine", "WireFormat"],
-    ["Accounts", "Files", "FixtureTree", "HearthClient", "Hosting", "KeyEncoding", "RulesEngine"],
+    [
+      "Accounts", "Files", "FixtureTree", "HearthClient", "Hosting", "KeyEncoding", "LogEngine", "RulesEngine",
+      "TextAnalysis",
+    ],
     ["Archives", "Callers", "FirebaseExport", "IdentityService", "Matching", "PipelineExpressions"],
-    ["DocumentStore", "RulesTesting"],
+    ["DocumentStore"],
     ["QueryEngine"],
     ["PipelineEngine", "Watch"],
-    ["DatabaseService"],
+    ["DatabaseService", "RulesTesting"],
     ["FileService", "GatewayCore"],
     ["ConsoleAPI", "FirestoreAPI", "HostingAPI", "IdentityAPI", "OperationsAPI", "StorageAPI"],
     ["Gateway"],
@@ -32,16 +35,19 @@ import Testing
   static let importers: [String: Set<String>] = [
     // The server chooses the storage engine; other modules use the protocols of KeyValue. The command line checks and
     // copies database files without a server.
-    "LMDBEngine": ["HearthServer", "HearthCLI", "Benchmarks"],
+    "LMDBEngine": ["LogEngine", "HearthServer", "HearthCLI", "Benchmarks"],
+    "LogEngine": ["HearthServer", "HearthCLI", "Benchmarks", "Fuzzers"],
     // Handlers of the API read documents only through the service, which authorizes each read.
     "DocumentStore": [
       "QueryEngine", "PipelineEngine", "Watch", "DatabaseService", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers",
     ],
-    "QueryEngine": ["PipelineEngine", "Watch", "DatabaseService"], "PipelineEngine": ["DatabaseService"],
+    "QueryEngine": ["PipelineEngine", "Watch", "DatabaseService"],
+    "PipelineEngine": ["DatabaseService", "Fuzzers", "RulesTesting"],
     // Handlers receive their caller from authentication and cannot create one.
     "Callers": ["DatabaseService", "FileService", "GatewayCore", "Gateway", "HearthServer", "Benchmarks"],
     "KeyValue": [
-      "LMDBEngine", "DocumentStore", "QueryEngine", "PipelineEngine", "Watch", "DatabaseService", "Accounts", "Files",
+      "LMDBEngine", "LogEngine", "DocumentStore", "QueryEngine", "PipelineEngine", "Watch", "DatabaseService",
+      "Accounts", "Files",
       "HearthServer",
       "HearthCLI", "Benchmarks",
     ],
@@ -58,12 +64,12 @@ import Testing
     "COpenSSL": ["Transport"],
     // Rules, pipelines and the patterns of hosting have regular expressions.
     "CRE2": ["Hosting", "RegularExpressions"], "CBeneath": ["Hosting"], "CConsole": ["ConsoleAPI"],
-    "CStemmer": ["PipelineEngine"], "CSimdjson": ["WireFormat"], "CUV": ["Transport"],
+    "CICU": ["TextAnalysis"], "CStemmer": ["TextAnalysis"], "CSimdjson": ["WireFormat"], "CUV": ["Transport"],
     // Benchmarks hold thousands of connections on one thread. The server does not use this module.
     "CEpoll": ["Benchmarks"],
     // `hearth doctor` asks the kernel whether the clock is synchronized.
     "CTimex": ["HearthCLI"],
-    "CXXHash": ["DocumentStore"], "CSodium": ["Accounts"], "CXCrypt": ["Accounts"],
+    "CXXHash": ["DocumentStore", "LogEngine"], "CSodium": ["Accounts"], "CXCrypt": ["Accounts"],
     // All checksums come from Digests. Accounts needs libcrypto's keys and password hashes. Transport compresses
     // bodies of requests and responses with zlib, and Compression files.
     "CCrypto": ["Accounts", "Digests"], "CZlib": ["Transport", "Digests", "Compression"],

@@ -33,9 +33,13 @@ import TestSupport
           @testable import DatabaseService
           import DocumentModel
           import DocumentStore
+          import PipelineEngine
           import QueryEngine
 
-          func read(_ access: DatabaseAccess, _ key: DocumentKey, _ query: ResolvedQuery) throws {
+          func read(
+            _ access: DatabaseAccess, _ key: DocumentKey, _ query: ResolvedQuery, _ plan: PipelinePlan,
+            _ response: Continuation
+          ) throws {
             try access.read { snapshot in
               \(body)
             }
@@ -109,6 +113,29 @@ import TestSupport
       "the grant of a document for a query",
       "let grant = try access.grantGet(key, &snapshot); _ = try snapshot.results(grant, access.indexes(&snapshot))",
       error: "cannot convert value of type 'GetGrant' to expected argument type"),
+    .method(
+      "a pipeline with its grant",
+      """
+      let grant = try access.grantPipeline(plan, &snapshot)
+      _ = try snapshot.pipeline(grant, in: DatabaseID(project: "p")!, now: Timestamp(uncheckedMicroseconds: 0),
+        access.indexes(&snapshot))
+      """),
+    .method(
+      "a pipeline without a grant",
+      """
+      _ = try snapshot.pipeline(plan, in: DatabaseID(project: "p")!, now: Timestamp(uncheckedMicroseconds: 0),
+        access.indexes(&snapshot))
+      """, error: "cannot convert value of type 'PipelinePlan' to expected argument type 'PipelineGrant'"),
+    .method(
+      "the grant of a query for a pipeline",
+      """
+      let grant = try access.grantQuery(query, &snapshot)
+      _ = try snapshot.pipeline(grant, in: DatabaseID(project: "p")!, now: Timestamp(uncheckedMicroseconds: 0),
+        access.indexes(&snapshot))
+      """, error: "cannot convert value of type 'QueryGrant' to expected argument type 'PipelineGrant'"),
+    .method(
+      "an invented grant for a pipeline", "_ = PipelineGrant(plan: plan, response: response)",
+      error: "'PipelineGrant' initializer is inaccessible due to 'fileprivate' protection level"),
     .method(
       "an access without rules", "_ = Access.unrestricted(Administrator())",
       error: "'Administrator' initializer is inaccessible due to 'fileprivate' protection level"),

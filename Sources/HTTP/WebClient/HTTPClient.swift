@@ -33,6 +33,8 @@ package final class HTTPClient {
     package var authoritiesFile: String?
     /// The Unix socket to connect to instead of the host and the port, which then only name the server.
     package var unixSocket: UnixSocket?
+    /// The server as errors show it, or `nil` for its URL or the path of its socket.
+    package var name: String?
     /// Whether to use HTTP/2 if the server offers it. Only with TLS.
     package var usesHTTP2 = false
     /// Whether to send a request again if the server has closed the kept connection meanwhile. Never applies to POST
@@ -54,7 +56,7 @@ package final class HTTPClient {
     package init(path: String, name: String) { (self.path, self.name) = (path, name) }
   }
 
-  /// The server's URL, or the path of its socket, as errors show it.
+  /// The name of the server, its URL, or the path of its socket, as errors show it.
   package let address: String
   /// The server's URL.
   let url: String
@@ -74,7 +76,7 @@ package final class HTTPClient {
     self.isSecure = isSecure
     self.options = options
     url = "\(isSecure ? "https" : "http")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
-    address = options.unixSocket?.name ?? url
+    address = options.name ?? options.unixSocket?.name ?? url
   }
 
   deinit {

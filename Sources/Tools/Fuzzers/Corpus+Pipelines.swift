@@ -7,6 +7,12 @@ extension Corpus {
     return bytes
   }
 
+  /// The language, the query and the document of a search.
+  static let searches: [[UInt8]] = [
+    "\u{0}", "0tacos\0Two Tacos, one taco", "0taco -\"bean taco\"\0taco with beans", "1häuser\0Das Haus <b>steht</b>",
+    "3東京\0東京に行く", "4ไทย\0ภาษาไทย", "5well-known\0a well-known word", "2\u{FDFA}\0\u{FDFA}",
+  ].map { Array($0.utf8) }
+
   /// Files of the time zone database in version 2: without a rule for the future, and with some.
   static let timeZones: [[UInt8]] = ["", "CET-1CEST,M3.5.0,M10.5.0/3", "<+03>-3", "X10Y,J60/-1,365/25"].map(timeZone)
 

@@ -96,6 +96,12 @@ enum Corpus {
     return [update, delete, query, aggregation, listen, follow, batch]
   }()
 
+  /// Batches of the commit log: one operation of each kind, and all together.
+  static let batches: [[UInt8]] = [
+    [1], [1, 1, 1, 2, 97, 98, 99], [1, 2, 1, 97], [1, 3, 1, 2, 97, 98, 99],
+    [1, 1, 1, 0, 97, 2, 1, 97, 3, 0, 1, 98, 1, 2, 1, 97, 98, 99],
+  ]
+
   static let json = texts([
     #"{"a": {"stringValue": "x"}, "b": {"integerValue": "-12"}, "c": {"doubleValue": 1.5e3}, "d": {"nullValue": null}}"#,
     #"{"t": {"timestampValue": "2025-03-27T14:30:00.123456Z"}, "y": {"bytesValue": "AP8="}, "z": {"booleanValue": true}}"#,

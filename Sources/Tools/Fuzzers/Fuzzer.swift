@@ -3,6 +3,8 @@ import DocumentStore
 import FirebaseExport
 import FixtureTree
 import Hosting
+import LogEngine
+import PipelineEngine
 import PipelineExpressions
 import RulesEngine
 import Transport
@@ -63,6 +65,9 @@ struct Fuzzer: Sendable {
       name: "stored-row", summary: "stored documents, whole and damaged", corpus: Corpus.protobuf, tokens: [],
       run: StoreFuzz.storedRow),
     Fuzzer(
+      name: "commit-batch", summary: "batches of the commit log", corpus: Corpus.batches, tokens: [],
+      run: CommitBatchFuzz.run),
+    Fuzzer(
       name: "ordered-code", summary: "parts of storage keys: ids, numbers, values",
       corpus: Corpus.protobuf + Corpus.paths,
       tokens: ["__id", "__", "\0", "\u{1}"], run: StoreFuzz.orderedCode),
@@ -84,6 +89,10 @@ struct Fuzzer: Sendable {
     Fuzzer(
       name: "time-zone", summary: "files of the time zone database", corpus: Corpus.timeZones, tokens: [],
       run: ExpressionFuzz.timeZone),
+    Fuzzer(
+      name: "search", summary: "texts of searches, and documents that they match", corpus: Corpus.searches,
+      tokens: ["\"", "-\"", " -", "<b>", "</", ">", "\0", "tacos", "\u{2019}", "\u{301}", "\u{FDFA}", "東京", "ไทย"],
+      run: SearchFuzz.search),
     Fuzzer(
       name: "hosting", summary: "firebase.json with the rules of web apps, and paths that they match",
       corpus: Corpus.hosting,

@@ -28,10 +28,13 @@ package enum HearthBinary {
     return (exit, process.output)
   }
 
-  /// Starts the binary without waiting for it.
+  /// Starts the binary without waiting for it. Sets environment variables such as `NAME=value`.
   /// - Throws: ``ServerProcessError`` if the binary does not exist or cannot be started.
-  package static func start(_ arguments: [String]) throws -> ServerProcess {
+  package static func start(_ arguments: [String], environment: [String] = []) throws -> ServerProcess {
     guard let path else { throw ServerProcessError(description: "cannot find the hearth binary next to the tests") }
+    guard environment.isEmpty else {
+      return try ServerProcess(executable: "/usr/bin/env", arguments: environment + [path] + arguments)
+    }
     return try ServerProcess(executable: path, arguments: arguments)
   }
 }
@@ -41,10 +44,14 @@ package struct HearthProcess: Sendable {
   package let process: ServerProcess
   package let port: UInt16
 
-  /// Starts `hearth serve --port 0` with `arguments` and waits until it listens.
+  /// Starts `hearth serve --port 0` with `arguments` and waits until it listens. `hasLog` chooses whether databases have
+  /// a commit log.
   /// - Throws: ``ServerProcessError`` if it does not listen in time.
-  package init(arguments: [String], usesTLS: Bool = false, timeoutSeconds: Double = 30) throws {
-    process = try HearthBinary.start(["serve", "--port", "0"] + arguments)
+  package init(
+    arguments: [String], usesTLS: Bool = false, hasLog: Bool? = nil, timeoutSeconds: Double = 30
+  ) throws {
+    let environment = hasLog.map { ["HEARTH_COMMIT_LOG=\($0 ? 1 : 0)"] } ?? []
+    process = try HearthBinary.start(["serve", "--port", "0"] + arguments, environment: environment)
     let address = try process.waitForLine(
       prefix: "hearth: listening on \(usesTLS ? "https" : "http")://127.0.0.1:", timeoutSeconds: timeoutSeconds)
     guard let port = UInt16(address.prefix { $0.isNumber }) else {

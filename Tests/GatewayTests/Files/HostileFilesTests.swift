@@ -179,6 +179,32 @@ import TestSupport
     #expect(clock.now - start < .seconds(25))
   }
 
+  /// A file of a user has the origin of the app, so no page may run it.
+  @Test(arguments: ["text/javascript", "text/css", "text/plain", "application/wasm"])
+  func pagesDoNotLoadFilesAsCode(type: String) throws {
+    let server = try TestServer()
+    let made = try server.call(
+      "POST", "\(Self.cloudUpload)?uploadType=media&name=x", "content", headers: [Self.owner, ("Content-Type", type)])
+    #expect(made.status == 200, "\(made.text)")
+    for path in ["\(Self.firebase)/x?alt=media", "\(Self.cloud)/x?alt=media"] {
+      for (use, status) in [
+        ("script", 403), ("style", 403), ("worker", 403), ("sharedworker", 403), ("serviceworker", 403),
+        ("audioworklet", 403), ("xslt", 403), ("empty", 200), ("image", 200), ("video", 200), ("document", 200),
+      ] {
+        let headers = [Self.owner, ("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Dest", use)]
+        let reply = try server.call("GET", path, headers: headers)
+        #expect(reply.status == status, "\(path) \(use): \(reply.status)")
+        #expect((status == 200) == (reply.text == "content"))
+      }
+      let plain = try server.call("GET", path, headers: [Self.owner])
+      #expect(
+        plain.status == 200
+          && (plain.header("vary") ?? "").contains("Sec-Fetch-Dest")
+            == (type.hasPrefix("text/") && type != "text/plain")
+      )
+    }
+  }
+
   // MARK: - URLs of uploads
 
   static let hosts: [([(String, String)], String)] = [
@@ -186,7 +212,10 @@ import TestSupport
     (
       [("X-Forwarded-Host", "files.example:8443, inner"), ("X-Forwarded-Proto", "https")], "https://files.example:8443/"
     ),
-    ([("X-Forwarded-Host", "[::1]:80"), ("X-Forwarded-Proto", "https, http")], "https://[::1]:80/"),
+    ([("X-Forwarded-Host", "[::1]:80"), ("X-Forwarded-Proto", "http, https")], "https://[::1]:80/"),
+    // The client has sent the first element, or the first header.
+    ([("X-Forwarded-Proto", "https, http")], "http://localhost/"),
+    ([("X-Forwarded-Proto", "https"), ("X-Forwarded-Proto", "http")], "http://localhost/"),
     ([("X-Forwarded-Proto", "javascript")], "http://localhost/"), ([("X-Forwarded-Host", "")], "http://localhost/"),
     ([("X-Forwarded-Host", "evil/../x")], "http://localhost/"), ([("X-Forwarded-Host", "a@evil")], "http://localhost/"),
     ([("X-Forwarded-Host", "evil?x=")], "http://localhost/"), ([("X-Forwarded-Host", "e\"vil")], "http://localhost/"),

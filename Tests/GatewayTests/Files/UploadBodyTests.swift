@@ -117,7 +117,7 @@ import WireFormat
     /// Waits until the queue of the latest upload has done all its work so far.
     func settle() {
       guard let queue = uploads.value.queue else { return }
-      wait { done in queue.run { done(()) } }
+      wait { done in queue.runAlways { done(()) } }
     }
 
     /// Forwards a body and counts its bytes.

@@ -103,7 +103,8 @@ import TestSupport
     observations.check(seed: Self.seed)
   }
 
-  /// Acknowledged transactions stay. Each other transaction is stored completely or not at all.
+  /// Acknowledged transactions stay. Each other transaction is stored completely or not at all. Servers with and without
+  /// a commit log take turns.
   @Test(.needs(.hearth)) func oneOrderSurvivesKills() async throws {
     let observations = try await onDedicatedThread {
       let directory = try TemporaryDirectory()
@@ -112,7 +113,9 @@ import TestSupport
       var observations = Observations()
       var state = ListListener.State()
       for round in 0...Self.kills {
-        let server = try HearthProcess(arguments: ["--emulator", "--project", "p", "--data", directory.path])
+        let log = round.isMultiple(of: 2) ? "on" : "off"
+        let server = try HearthProcess(
+          arguments: ["--emulator", "--project", "p", "--data", directory.path, "--commit-log", log])
         defer { server.process.stop() }
         let listeners = Self.startListeners(workload, port: server.port, resuming: state)
         let isLast = round == Self.kills

@@ -78,6 +78,56 @@ import Testing
       "Stage 2 (select): divide: division by zero"
     ),
     ([books, Pipe.stage("replace_with", Pipe.field("title"), Pipe.text("full_replace"))], "not a map"),
+    (
+      [
+        books, Pipe.stage("let", Pipe.map(("x", Pipe.int(5)))),
+        Pipe.stage(
+          "select",
+          Pipe.map(
+            (
+              "r",
+              Pipe.call(
+                "array_transform", Pipe.list(Pipe.int(1), Pipe.int(2)), Pipe.text("x"),
+                Pipe.call(
+                  "scalar",
+                  Pipe.nested(
+                    Pipe.stage("literals", Pipe.map(("a", Pipe.int(1)))),
+                    Pipe.stage("select", Pipe.map(("q", Pipe.variable("x")))))))
+            ))),
+      ], "Stage 3 (select): Stage 2 (select): unknown variable 'x'"
+    ),
+    (
+      [books, Pipe.stage("let", Pipe.map(("\\u00003", Pipe.int(1))))],
+      "Stage 2 (let): The name of a variable contains the character NUL."
+    ),
+    (
+      [books, Pipe.stage("select", Pipe.map(("x", Pipe.variable("\\u00000"))))],
+      "Stage 2 (select): The name of a variable contains the character NUL."
+    ),
+    (
+      [books, Pipe.stage("unnest", Pipe.field("tags"), Pipe.field("__name__"))],
+      "Stage 2 (unnest): A field cannot have the name __name__. Use another alias."
+    ),
+    (
+      [books, Pipe.stage("aggregate", Pipe.map(("__name__", Pipe.call("count"))))],
+      "Stage 2 (aggregate): A field cannot have the name __name__."
+    ),
+    (
+      [
+        books,
+        Pipe.stage(
+          "find_nearest", Pipe.field("v"),
+          #"{"mapValue": {"fields": {"__type__": {"stringValue": "__vector__"}, "value": \#(Pipe.list(Pipe.double(1)))}}}"#,
+          Pipe.text("euclidean"), options: #"{"distance_field": \#(Pipe.field("__name__"))}"#),
+      ], "Stage 2 (find_nearest): A field cannot have the name __name__."
+    ),
+    (
+      [
+        books,
+        Pipe.stage(
+          "unnest", Pipe.field("tags"), Pipe.field("x"), options: #"{"index_field": \#(Pipe.field("x"))}"#),
+      ], "Stage 2 (unnest): The field x occurs twice"
+    ),
     ([books, Pipe.stage("replace_with", Pipe.field("info"), Pipe.text("merge"))], "unknown mode \"merge\""),
   ]
 

@@ -257,9 +257,14 @@ import TestSupport
     }
   }
 
-  /// Repeats a check until it holds. A reload waits until the requests of the previous configuration have ended.
-  private static func eventually(_ check: () throws -> Bool) throws -> Bool {
-    for _ in 0..<20_000 where try check() { return true }
-    return false
+  /// Repeats a check until it holds, for at most a minute. A reload waits until the requests of the previous
+  /// configuration have ended.
+  static func eventually(_ check: () throws -> Bool) throws -> Bool {
+    let end = ContinuousClock.now + .seconds(60)
+    while !(try check()) {
+      if ContinuousClock.now > end { return false }
+      sched_yield()
+    }
+    return true
   }
 }

@@ -36,7 +36,10 @@ final class ProjectsServer: Sendable {
 
   /// Starts a server with these projects. `standard` is the default project, which may have no folder of its own.
   /// Requests of a project that ends may run for `graceSeconds`.
-  init(_ ids: [String], standard: String? = nil, graceSeconds: Int = 1) throws {
+  init(
+    _ ids: [String], standard: String? = nil, graceSeconds: Int = 1,
+    change: (inout HearthConfiguration) -> Void = { _ in }
+  ) throws {
     let directory = try TemporaryDirectory()
     self.directory = directory
     try directory.write("firestore.rules", Self.rules)
@@ -49,6 +52,7 @@ final class ProjectsServer: Sendable {
       $0.stopGraceSeconds = graceSeconds
       $0.rules = [HearthConfiguration.RulesFile(directory.file("firestore.rules"))]
       $0.loadProjects = { sources.all.withLock { $0 } }
+      change(&$0)
     }
   }
 

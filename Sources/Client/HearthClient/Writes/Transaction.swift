@@ -6,7 +6,7 @@ import Foundation
 /// sent with the commit.
 public final class Transaction: Sendable {
   private let client: Hearth
-  fileprivate let id: String
+  let id: String
   fileprivate let batch: Locked<WriteBatch>
 
   fileprivate init(_ client: Hearth, id: String) {

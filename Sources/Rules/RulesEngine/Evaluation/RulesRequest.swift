@@ -103,6 +103,9 @@ package struct RulesRequest: Sendable {
   package var newResource: EncodedFields?
   /// The query, for ``RulesMethod/list``.
   package var query: Query?
+  /// Whether the query is the source of a pipeline. Rules cannot read its limit, offset and order (pipelines.md,
+  /// section 7).
+  package var isOfPipeline = false
   /// The edition of the database. It determines the values that the filters of a query can find.
   package var edition = Edition.standard
   /// The field paths of the transforms and the mask of a write; `nil` for reads and for writes of whole
@@ -137,6 +140,7 @@ package struct RulesRequest: Sendable {
     BorrowedRulesRequest.with(method, path, database: database, auth: auth, time: time) { borrowed in
       var borrowed = borrowed
       borrowed.isInTransaction = isInTransaction
+      borrowed.isOfPipeline = isOfPipeline
       borrowed.lookupsMax = lookupsMax
       return Self.withBytes(of: resource) { resource in
         borrowed.resource = resource
@@ -175,6 +179,8 @@ package struct BorrowedRulesRequest {
   package var newResource: UnsafeRawBufferPointer?
   /// Whether the request belongs to a transaction.
   package var isInTransaction = false
+  /// Whether the query is the source of a pipeline; see ``RulesRequest/isOfPipeline``.
+  package var isOfPipeline = false
   /// The greatest number of documents that this decision may look up.
   package var lookupsMax = RulesRequest.lookupsMaxPerDocument
 

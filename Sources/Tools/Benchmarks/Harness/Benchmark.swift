@@ -10,8 +10,10 @@ struct Benchmark: Sendable {
 
   /// Every benchmark, in the order in which they run.
   static let all: [Benchmark] = [
-    pointRead, grpcPointRead, durableCommit, importTree, startAndMemory, store, declaredIndexes, queries, queryPeers,
-    vectorSearch, rules, changeFeed, listeners, tokens, signInBurst, fork, fileDownload, fileUpload, smallFiles,
+    pointRead, grpcPointRead, durableCommit, commitLog, importTree, startAndMemory, store, declaredIndexes, queries,
+    queryPeers,
+    pipelines, pipelineScan, vectorSearch, textSearch, rules, changeFeed, listeners, tokens, signInBurst, fork,
+    fileDownload, fileUpload, smallFiles,
     hostedFiles,
   ]
 }

@@ -38,11 +38,17 @@ final class ChildProcess {
   /// Asks the program to end, and kills it after a few seconds.
   func stop() {
     guard isRunning else { return }
-    kill(pid, SIGTERM)
+    Glibc.kill(pid, SIGTERM)
     if wait(seconds: 10) == nil {
-      kill(pid, SIGKILL)
-      _ = wait(seconds: 10)
+      kill()
     }
+  }
+
+  /// Ends the program without giving it a chance to close its files.
+  func kill() {
+    guard isRunning else { return }
+    Glibc.kill(pid, SIGKILL)
+    _ = wait(seconds: 10)
   }
 
   /// Returns the exit status after the program has ended, or `nil` if it runs longer than `seconds`.
@@ -62,7 +68,7 @@ final class ChildProcess {
 
   // MARK: Figures of the kernel
 
-  /// CPU time of the program and its children so far, in seconds, in steps of 10 ms.
+  /// CPU time of the program and its children so far, also of those that have ended, in seconds, in steps of 10 ms.
   var cpuSeconds: Double {
     let ticks = family.reduce(0) { sum, pid in
       // The text after the program's name, which may contain blanks. It starts with field 3, so user and system time
@@ -71,7 +77,8 @@ final class ChildProcess {
         let name = line.range(of: ") ", options: .backwards)
       else { return sum }
       let fields = line[name.upperBound...].split(separator: " ")
-      return sum + (Int(fields[11]) ?? 0) + (Int(fields[12]) ?? 0)
+      // The two fields after these contain the time of its children that have ended.
+      return sum + fields[11...14].reduce(0) { $0 + (Int($1) ?? 0) }
     }
     return Double(ticks) / Double(sysconf(Int32(_SC_CLK_TCK)))
   }
@@ -110,6 +117,6 @@ enum RunningChildren {
 
   /// Kills all children, at the end of an interrupted run.
   static func killAll() {
-    pids.withLock { for pid in $0 { kill(pid, SIGKILL) } }
+    pids.withLock { for pid in $0 { Glibc.kill(pid, SIGKILL) } }
   }
 }

@@ -10,7 +10,6 @@ final class HearthPeer: DocumentServer {
   let port: Int
   let process: ChildProcess
   let secondsToFirstAnswer: Double
-  private let data: String?
 
   private static let binary = "\(Run.productsDirectory)/hearth"
   private static let documents = "/v1/projects/bench/databases/(default)/documents"
@@ -24,7 +23,6 @@ final class HearthPeer: DocumentServer {
       port: port, readyPath: "/",
       [Self.binary, "serve", "--emulator", "--project", "bench", "--port", "\(port)", "--one-port"] + storage
         + arguments)
-    self.data = data
     (self.port, process, secondsToFirstAnswer) = (port, launch.process, launch.seconds)
   }
 
@@ -49,20 +47,5 @@ final class HearthPeer: DocumentServer {
 
   func creation() -> (target: String, body: String) {
     ("\(Self.documents)/tasks", Sample.firestoreJSON)
-  }
-
-  /// Returns the number of write transactions of the database file so far. Each is one group of commits with one
-  /// sync.
-  ///
-  /// LMDB stores the transaction number in the two meta pages at the start of the file, at byte 144 of each.
-  /// - Throws: ``BenchmarkError`` if the file cannot be read.
-  func writeTransactions() throws -> Int {
-    guard let data else { throw BenchmarkError("an in-memory server has no database file") }
-    let file = open("\(data)/databases/bench/(default)/data.mdb", O_RDONLY)
-    guard file >= 0 else { throw BenchmarkError("cannot open the database file") }
-    defer { close(file) }
-    var numbers: [UInt64] = [0, 0]
-    for page in 0..<2 { _ = pread(file, &numbers[page], 8, page * 4096 + 144) }
-    return Int(max(numbers[0], numbers[1]))
   }
 }

@@ -106,6 +106,7 @@ extension Evaluator {
 
   private func queryValue(_ property: RequestProperty) -> RuleValue? {
     guard let query else { return nil }
+    if request.isOfPipeline, [.limit, .offset, .orderBy].contains(property) { return nil }
     switch property {
     case .limit: return query.limit.map { .int(Int64($0)) } ?? .null
     case .offset: return .int(Int64(query.offset))

@@ -1,0 +1,74 @@
+import Foundation
+import Glibc
+
+/// PostgreSQL 15 of Debian, with two gigabytes of caches, on a loopback port. It runs as the user `postgres` if this
+/// program runs as root, because it refuses to run as root.
+final class PostgresPeer {
+  static var obstacle: String? {
+    guard access("\(programs)/initdb", X_OK) == 0 else {
+      return "PostgreSQL 15 is not installed (Debian: postgresql-15)"
+    }
+    return findProgram("psql") == nil ? "psql is not installed (Debian: postgresql-client-15)" : nil
+  }
+
+  private static let programs = "/usr/lib/postgresql/15/bin"
+
+  let process: ChildProcess
+  private let port: Int
+  private let directory: String
+
+  /// Starts a server with an empty database.
+  /// - Throws: ``BenchmarkError`` if it does not start.
+  init() throws {
+    directory = try Run.makeDirectory("postgres")
+    port = try LoadClient.freePort()
+    // The account of the server must be able to reach its folder.
+    var asServer: [String] = []
+    if geteuid() == 0 {
+      guard let user = getpwnam("postgres") else { throw BenchmarkError("there is no user 'postgres'") }
+      for path in [Run.scratchDirectory, directory] { chmod(path, 0o755) }
+      chown(directory, user.pointee.pw_uid, user.pointee.pw_gid)
+      asServer = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"]
+    }
+    let data = "\(directory)/data"
+    let made = try ChildProcess(asServer + ["\(Self.programs)/initdb", "-D", data, "-A", "trust", "-U", "postgres"])
+    guard made.wait(seconds: 120) == 0 else { throw BenchmarkError("initdb failed") }
+    let settings = [
+      "listen_addresses=127.0.0.1", "port=\(port)", "unix_socket_directories=", "shared_buffers=1GB", "work_mem=64MB",
+      "maintenance_work_mem=512MB", "effective_cache_size=2GB", "synchronous_commit=off",
+    ]
+    process = try ChildProcess(
+      asServer + ["\(Self.programs)/postgres", "-D", data] + settings.flatMap { ["-c", $0] },
+      output: "\(directory)/log")
+    let watch = Stopwatch()
+    while (try? run(["select 1"])) == nil {
+      guard process.isRunning, watch.seconds < 60 else { throw BenchmarkError("PostgreSQL did not start") }
+      usleep(50_000)
+    }
+  }
+
+  /// Runs statements in one session. Returns the output without headers, with the time of each statement.
+  /// - Throws: ``BenchmarkError`` if one fails.
+  @discardableResult
+  func run(_ statements: [String]) throws -> String {
+    let output = "\(Run.scratchDirectory)/psql-\(UUID().uuidString)"
+    defer { unlink(output) }
+    let client = try ChildProcess(
+      ["psql", "-h", "127.0.0.1", "-p", "\(port)", "-U", "postgres", "-XAtq", "-v", "ON_ERROR_STOP=1"]
+        + ["\\timing on"].flatMap { ["-c", $0] } + statements.flatMap { ["-c", $0] }, output: output)
+    let status = client.wait(seconds: 600)
+    let text = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
+    guard status == 0 else { throw BenchmarkError("psql failed: \(text)") }
+    return text
+  }
+
+  /// Returns the result of a query, and the seconds that psql waited for it.
+  /// - Throws: ``BenchmarkError`` if it fails.
+  func time(_ query: String) throws -> (result: String, seconds: Double) {
+    let lines = try run([query]).split(separator: "\n").map(String.init)
+    guard let time = lines.last(where: { $0.hasPrefix("Time: ") }),
+      let milliseconds = Double(time.split(separator: " ")[1])
+    else { throw BenchmarkError("psql printed no time") }
+    return (lines.filter { !$0.hasPrefix("Time: ") }.joined(separator: "\n"), milliseconds / 1000)
+  }
+}
