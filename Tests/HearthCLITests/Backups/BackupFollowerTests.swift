@@ -36,7 +36,7 @@ import TestSupport
       now: { [aheadSeconds] in
         Timestamp(uncheckedMicroseconds: BackupChoice.now().microseconds + 1_000_000 * aheadSeconds.value)
       },
-      report: { text in notes?.update { $0.append(text) } })
+      report: { [data] event in notes?.update { $0.append(event.text(of: data)) } })
   }
 
   /// Stores a document with a number, and returns the time of the commit.
@@ -246,5 +246,48 @@ import TestSupport
     #expect(try restore(time, of: place) == Array(0...30))
     let both = try HearthBinary.run(["backups", "restore", folder, "x", "--at", "15m", "--name", "y"])
     #expect(both.exit == .code(64), "\(both.output)")
+  }
+
+  /// A server copies its commits itself. No moment is missing after stops and kills of the server, because the process
+  /// that copies outlives the server for a moment.
+  @Test(.timeLimit(.minutes(5))) func aServerCopiesItsCommits() throws {
+    let place = place("folder")
+    // A new database needs a backup, so it exists before the first one.
+    let first = try serve()
+    try write(first, 0)
+    first.process.stop()
+    func serveAndFollow() throws -> HearthProcess {
+      try HearthProcess(
+        arguments: [
+          "--emulator", "--data", data, "--project", "demo", "--log", "json", "--backup-to", folder, "--backup-follow",
+          "--backup-full-every", "7d",
+        ])
+    }
+    var times: [Timestamp] = []
+    for round in 0..<4 {
+      let server = try serveAndFollow()
+      defer { server.process.stop() }
+      _ = try server.process.waitForLine("the follower", timeoutSeconds: 60) {
+        $0.contains(round == 0 ? "backup.completed" : "backup.continued")
+      }
+      for number in 0..<5 { times.append(try write(server, 5 * round + number + 1)) }
+      if round.isMultiple(of: 2) { kill(server) }
+    }
+    let last = try #require(times.last)
+    #expect(OtherProcess.eventually { refusal(last, of: place) == "no error" })
+    #expect(try place.names().count == 1)
+    for (index, time) in times.enumerated() where index % 5 == 4 || index == 7 {
+      #expect(try restore(time, of: place) == Array(0...index + 1))
+    }
+  }
+
+  @Test(arguments: [
+    FollowerEvent.made(backup: "b", isIncremental: true, reason: "x \"y\" is new"),
+    .made(backup: "b", isIncremental: false, reason: ""), .continued(backup: "b"), .ended(reason: "r"),
+    .failed(message: "m"), .recovered,
+  ])
+  func eventsAreReadAsTheyWereWritten(event: FollowerEvent) {
+    #expect(FollowerEvent(json: event.json()) == event)
+    #expect(event.json().last == UInt8(ascii: "\n"))
   }
 }

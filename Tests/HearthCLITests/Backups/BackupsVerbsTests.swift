@@ -262,7 +262,9 @@ import TestSupport
   }
 
   @Test(arguments: [
-    (["--backup-every", "1h"], "needs --backup-to"), (["--backup-to", "x", "--in-memory"], "needs a data directory"),
+    (["--backup-every", "1h"], "needs --backup-to"), (["--backup-follow"], "needs --backup-to"),
+    (["--backup-to", "x", "--data", "d", "--backup-follow", "--commit-log", "off"], "needs the commit logs"),
+    (["--backup-to", "x", "--in-memory"], "needs a data directory"),
     (["--backup-to", "x", "--data", "d", "--backup-every", "1s"], "at least 1m"),
     (["--backup-to", "ftp://x", "--data", "d"], "is not a place for backups"),
     (["--backup-to", "x", "--data", "d", "--backup-region", "r"], "needs a bucket"),

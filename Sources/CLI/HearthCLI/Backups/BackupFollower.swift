@@ -15,7 +15,7 @@ struct BackupFollower {
   private let lock: FollowerLock
   private let everySeconds: Int
   private let keep: Int?
-  private let report: (String) -> Void
+  private let report: (FollowerEvent) -> Void
   private let now: () -> Timestamp
   private var log: FollowedLog?
   private var followers: [DatabaseFollower] = []
@@ -32,7 +32,7 @@ struct BackupFollower {
   /// - Throws: ``CommandFailure`` if an option is invalid or the directory has no identity.
   init(
     of directory: String, to place: any BackupPlace, _ arguments: Arguments,
-    now: @escaping () -> Timestamp = BackupChoice.now, report: @escaping (String) -> Void
+    now: @escaping () -> Timestamp = BackupChoice.now, report: @escaping (FollowerEvent) -> Void
   ) throws {
     (self.directory, self.place, self.arguments, self.report) = (directory, place, arguments, report)
     self.now = now
@@ -58,6 +58,15 @@ struct BackupFollower {
     } else {
       try noteProgress(now)
     }
+  }
+
+  /// Copies the commits that a server has made before it ended. Makes no backup.
+  /// - Throws: as ``step()``.
+  mutating func finish() throws {
+    let now = self.now()
+    guard log != nil, try obstacle(now) == nil else { return }
+    untilWritten = Timestamp(uncheckedMicroseconds: 0)
+    try noteProgress(now)
   }
 
   /// Copies the commits to the log that is followed. Returns the reason why a new backup is needed, which is empty if it is
@@ -93,9 +102,9 @@ struct BackupFollower {
     else { return }
     do {
       try follow(log)
-      report("following \(directory): continued after the backup \(log.name.text)")
+      report(.continued(backup: log.name.text))
     } catch let failure as CommandFailure where failure.exitCode == ExitCode.data {
-      report("\(failure.message)")
+      report(.ended(reason: failure.message))
       self.log = nil
     }
   }
@@ -147,9 +156,7 @@ struct BackupFollower {
     }
     try follow(next)
     untilWritten = Timestamp(uncheckedMicroseconds: 0)
-    report(
-      "following \(directory): made the \(outcome.parent == nil ? "" : "incremental ")backup \(name.text)"
-        + (reason.isEmpty ? "" : ", because \(reason)"))
+    report(.made(backup: name.text, isIncremental: outcome.parent != nil, reason: reason))
     if let keep {
       try place.remove(place.removable(place.names().filter { $0.origin == origin }, keep: keep, made: name))
     }

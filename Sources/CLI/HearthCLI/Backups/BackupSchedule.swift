@@ -7,7 +7,8 @@ import HearthServer
 import Synchronization
 
 /// The backups that a running server makes of its data directory. Each is made by a process of its own, so it takes no
-/// memory of the server, and a crash does not affect it.
+/// memory of the server, and a crash does not affect it. With `backup-follow`, one process makes all of them, and copies
+/// each commit after them.
 final class BackupSchedule: Sendable {
   /// The options of `serve`.
   static let options: [Command.Option] = [
@@ -17,6 +18,7 @@ final class BackupSchedule: Sendable {
       "backup-full-every", "TIME",
       "make incremental backups, and a full one if the last is older, such as 7d"),
     .value("backup-keep", "N", "the number of backups to keep (default: 14)"),
+    .flag("backup-follow", "copy each commit to the newest backup: see `hearth backups follow`"),
     .value("backup-key", "FILE", "the key or credentials file for the bucket"),
     .value("backup-endpoint", "URL", "the store of the bucket (default: that of Google or Amazon)"),
     .value("backup-region", "NAME", "the region of a bucket of S3"),
@@ -37,6 +39,10 @@ final class BackupSchedule: Sendable {
   private let log: LogWriter?
   private let outcomes: BackupOutcomes?
   private let queue = DispatchQueue(label: "backups", qos: .utility)
+  /// The words of the verb that makes backups and copies commits, or `nil` if each backup has a process of its own.
+  private let followerWords: [String]?
+  /// The process of that verb, once it was started.
+  private let follower = Mutex<FollowerProcess?>(nil)
   private let isStopped = Atomic(false)
   /// The process that makes a backup, if one does.
   private let child = Mutex<pid_t?>(nil)
@@ -58,6 +64,8 @@ final class BackupSchedule: Sendable {
     let place: any BackupPlace
     /// The words of the verb that makes a backup.
     let words: [String]
+    /// The words of the verb that makes backups and copies commits, if the options choose it.
+    let followerWords: [String]?
 
     /// Returns `nil` if the options choose no backups.
     /// - Throws: ``CommandFailure`` if an option has an invalid value or does not apply.
@@ -68,19 +76,20 @@ final class BackupSchedule: Sendable {
         throw arguments.refusal(of: "backup-every", arguments.value("backup-every") ?? "", "must be at least 1m")
       }
       let keep = try arguments.integer("backup-keep", in: 1...1_000_000) ?? 14
-      var words = [
-        "backups", "create", "--json", "--data", directory, "--keep", "\(keep)", "--unless-newer-than", "\(seconds)s",
-      ]
+      var common = ["--json", "--data", directory, "--keep", "\(keep)"]
       for name in ["full-every", "key", "endpoint", "region"] {
-        if let value = arguments.value("backup-\(name)") { words.append("--\(name)=\(value)") }
+        if let value = arguments.value("backup-\(name)") { common.append("--\(name)=\(value)") }
       }
       let unused = ["backup-key", "backup-endpoint", "backup-region"].filter(arguments.has)
       if !place.contains("://"), !unused.isEmpty {
         throw arguments.refusal(of: unused, "needs a bucket, such as --backup-to s3://backups/hearth")
       }
-      self.words = words + ["--", place]
+      words = ["backups", "create"] + common + ["--unless-newer-than", "\(seconds)s", "--", place]
+      followerWords =
+        arguments.has("backup-follow")
+        ? ["backups", "follow"] + common + ["--every", "\(seconds)s", "--parent", "\(getpid())", "--", place] : nil
       self.place = try BackupChoice.place(
-        place, Arguments(Array(self.words.dropFirst(2)), for: .backupsCreate), of: directory, prefix: "backup-")
+        place, Arguments(Array(words.dropFirst(2)), for: .backupsCreate), of: directory, prefix: "backup-")
     }
   }
 
@@ -88,7 +97,8 @@ final class BackupSchedule: Sendable {
   /// - Throws: ``CommandFailure`` if an option has an invalid value or does not apply.
   init?(_ arguments: Arguments, _ configuration: HearthConfiguration) throws {
     let others = [
-      "backup-every", "backup-full-every", "backup-keep", "backup-key", "backup-endpoint", "backup-region",
+      "backup-every", "backup-full-every", "backup-keep", "backup-follow", "backup-key", "backup-endpoint",
+      "backup-region",
     ].filter(arguments.has)
     guard let place = arguments.value("backup-to") else {
       guard others.isEmpty else { throw arguments.refusal(of: others, "needs --backup-to PLACE") }
@@ -100,6 +110,10 @@ final class BackupSchedule: Sendable {
     // Names a mistake at the start, rather than at the first backup.
     guard let choice = try Choice(arguments, of: directory) else { return nil }
     words = choice.words
+    followerWords = choice.followerWords
+    guard followerWords == nil || configuration.usesCommitLog else {
+      throw arguments.refusal(of: ["backup-follow"], "needs the commit logs; leave out --commit-log off")
+    }
     let access = words.filter { word in ["--key=", "--endpoint=", "--region="].contains { word.hasPrefix($0) } }
     listing = BackupListing(["backups", "list", "--json"] + access + ["--", place], of: place)
     let isIncremental = try arguments.seconds("backup-full-every") != nil
@@ -112,8 +126,14 @@ final class BackupSchedule: Sendable {
 
   /// Begins the first backup, unless the place has a new one, and schedules the next ones.
   func start() {
-    schedule(afterSeconds: 1)
+    guard let followerWords else { return schedule(afterSeconds: 1) }
+    let process = FollowerProcess(followerWords) { [weak self] event in self?.take(event) }
+    follower.withLock { $0 = process }
+    process.start()
   }
+
+  /// Ends the copying of commits after the server has stopped, so that none is missing. Waits some seconds at most.
+  func stopFollowing() { follower.withLock { $0 }?.stop() }
 
   /// Ends the schedule, an unfinished backup, and a listing.
   func stop() {
@@ -155,6 +175,40 @@ final class BackupSchedule: Sendable {
     lastResult.withLock { $0 = Result(time: Clock.system.now(), failure: failure) }
   }
 
+  /// Reports an event of the process that makes backups and copies commits.
+  private func take(_ event: FollowerEvent) {
+    switch event {
+    case .made(let backup, _, let reason):
+      note(nil)
+      noteSuccess(backup)
+      log?.write(
+        LogEvent(
+          .info, "backup.completed",
+          "the backup \(backup) to \(place) was completed" + (reason.isEmpty ? "" : ", because \(reason)"),
+          [("place", .text(place)), ("backup", .text(backup))]))
+    case .continued(let backup):
+      noteSuccess(backup)
+      log?.write(
+        LogEvent(.info, "backup.continued", "commits after the backup \(backup) are copied to \(place)"))
+    case .ended(let reason):
+      log?.write(LogEvent(.warn, "backup.ended", "a new backup to \(place) is needed: \(reason)"))
+    case .failed(let message):
+      note(message)
+      outcomes?.noteFailure()
+      log?.write(
+        LogEvent(
+          .error, "backup.failed", "commits cannot be copied to \(place): \(message)", [("place", .text(place))]))
+    case .recovered:
+      note(nil)
+      log?.write(LogEvent(.info, "backup.continued", "commits are copied to \(place) again"))
+    }
+  }
+
+  /// Notes the time of a backup by its name.
+  private func noteSuccess(_ backup: String) {
+    if let name = BackupName(backup) { outcomes?.noteSuccess(atSeconds: Int(name.time.seconds)) }
+  }
+
   private func attempt(_ words: [String]) {
     do {
       let begun = ContinuousClock.now
@@ -193,7 +247,7 @@ final class BackupSchedule: Sendable {
     guard let line = lines.last(where: { $0.hasPrefix("{") }),
       let report = try? BackupReport(json: Array(line.utf8)), let name = BackupName(report.name)
     else { return }
-    outcomes?.noteSuccess(atSeconds: Int(name.time.seconds))
+    noteSuccess(name.text)
     guard report.isMade else { return }
     let (seconds, attoseconds) = duration.components
     let text = (Double(seconds) + Double(attoseconds) / 1e18) * 1000

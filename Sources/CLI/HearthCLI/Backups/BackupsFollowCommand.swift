@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 extension Command {
   /// Makes backups, and copies every commit after them.
@@ -12,6 +13,8 @@ extension Command {
       .value("full-every", "TIME", "make incremental backups, and a full one if the last is older, such as 7d"),
       .flag("incremental", "make incremental backups"),
       .value("keep", "N", "after each backup, remove all but the N newest of this directory (default: remove none)"),
+      .value("parent", "PID", "copy the last commits and end if this process, which has started the verb, has ended"),
+      .flag("json", "print each event as JSON, in one line"),
       .flag("quiet", "report only errors"),
     ] + BackupChoice.options,
     details: """
@@ -38,23 +41,69 @@ extension Command {
       try DirectoryReader.require(directory)
       let place = try BackupChoice.place(arguments.operands[0], arguments, of: directory)
       let seconds = try arguments.seconds("interval") ?? (place.appendsToLogFiles ? 1 : 10)
-      let isQuiet = arguments.has("quiet")
-      var follower = try BackupFollower(of: directory, to: place, arguments) { text in
-        if !isQuiet { Terminal.output.write("\(TerminalText.line(text))\n") }
-      }
+      let parent = try arguments.integer("parent", in: 1...Int(Int32.max))
+      let print = FollowerEventPrinter(directory, arguments)
+      var follower = try BackupFollower(of: directory, to: place, arguments, report: print.event)
       var lastMessage: String?
+      let end = FollowerEnd(parent: parent)
       while true {
+        let isLast = end.isNear
         do {
-          try follower.step()
+          if isLast { try follower.finish() } else { try follower.step() }
+          if lastMessage != nil { print.event(.recovered) }
           lastMessage = nil
         } catch {
           let failure = CommandFailure(error)
-          if failure.message != lastMessage {
-            Terminal.error.write("hearth backups follow: \(TerminalText.line(failure.message))\n")
-          }
+          if failure.message != lastMessage { print.event(.failed(message: failure.message)) }
           lastMessage = failure.message
         }
-        sleep(UInt32(seconds))
+        if isLast { return 0 }
+        for _ in 0..<seconds where !end.isNear { sleep(1) }
       }
     })
+}
+
+/// The end of a verb that a server has started.
+///
+/// The server stops first, so that its last commits can be copied, and then sends SIGUSR1. A supervisor or a terminal
+/// sends the signals of a stop to all processes at once: the verb ignores those.
+private struct FollowerEnd {
+  private static let isAsked = Atomic(false)
+  private let parent: Int?
+
+  init(parent: Int?) {
+    self.parent = parent
+    guard parent != nil else { return }
+    for number in [SIGTERM, SIGINT, SIGHUP] { signal(number, SIG_IGN) }
+    signal(SIGUSR1) { _ in FollowerEnd.isAsked.store(true, ordering: .relaxed) }
+  }
+
+  /// Whether the server has asked the verb to end, or has ended itself.
+  var isNear: Bool {
+    guard let parent else { return false }
+    return Self.isAsked.load(ordering: .relaxed) || parent != Int(getppid())
+  }
+}
+
+/// Prints the events of `hearth backups follow`.
+private struct FollowerEventPrinter {
+  private let directory: String
+  private let printsJSON: Bool
+  private let isQuiet: Bool
+
+  init(_ directory: String, _ arguments: Arguments) {
+    self.directory = directory
+    printsJSON = arguments.has("json")
+    isQuiet = arguments.has("quiet")
+  }
+
+  func event(_ event: FollowerEvent) {
+    if printsJSON { return Terminal.output.write(event.json()) }
+    let text = TerminalText.line(event.text(of: directory))
+    if case .failed = event {
+      Terminal.error.write("hearth backups follow: \(text)\n")
+    } else if !isQuiet {
+      Terminal.output.write("\(text)\n")
+    }
+  }
 }

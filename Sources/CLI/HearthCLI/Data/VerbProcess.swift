@@ -70,6 +70,28 @@ struct VerbProcess {
     return String(decoding: bytes, as: UTF8.self)
   }
 
+  /// Calls `take` with each line of the output until the process ends or closes it. Of a long line, the end is left out.
+  /// Call ``end()`` afterwards.
+  func readLines(_ take: (String) -> Void) {
+    defer { close(output) }
+    var line: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 4 << 10)
+    while true {
+      let count = Glibc.read(output, &buffer, buffer.count)
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { break }
+      for byte in buffer[..<count] {
+        if byte == UInt8(ascii: "\n") {
+          take(String(decoding: line, as: UTF8.self))
+          line.removeAll(keepingCapacity: true)
+        } else if line.count < Self.outputBytesMax {
+          line.append(byte)
+        }
+      }
+    }
+    if !line.isEmpty { take(String(decoding: line, as: UTF8.self)) }
+  }
+
   /// Waits until the output can be read. Returns `false` if the deadline passes first.
   private func hasOutput(before deadline: ContinuousClock.Instant) -> Bool {
     while true {

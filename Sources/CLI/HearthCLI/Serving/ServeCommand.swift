@@ -201,6 +201,7 @@ extension Command {
     pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     backups?.stop()
     server.stop()
+    backups?.stopFollowing()
     try recorded?.write()
     return 0
   }
