@@ -192,7 +192,7 @@ final class UploadBody: BodySink {
   private func wrote(_ count: Int, _ error: FilesError?) {
     waitingBytes -= count
     if let error, !isOver { stop(error) }
-    if isPaused && (waitingBytes == 0 || waitingBytes < limits.waitingBytesMin && !isCrowded) {
+    if isPaused && response == nil && (waitingBytes == 0 || waitingBytes < limits.waitingBytesMin && !isCrowded) {
       isPaused = false
       exchange.resumeBody()
     }
@@ -218,7 +218,13 @@ final class UploadBody: BodySink {
   private func discard(_ count: Int) {
     guard let known = refusal else { return }
     refusal?.discardedBytes += count
-    if known.discardedBytes + count > DiscardedBody.bytesMax { refuse(known.error) }
+    guard known.discardedBytes + count > DiscardedBody.bytesMax else { return }
+    refuse(known.error)
+    // A client that sends without end is not read while the response waits.
+    if response != nil && !isPaused {
+      isPaused = true
+      exchange.pauseBody()
+    }
   }
 
   /// Responds with an error once the queue has released the file. Otherwise the client's next request could find the
@@ -230,6 +236,12 @@ final class UploadBody: BodySink {
 
   private func released() {
     isReleased = true
-    if let response { respond(.failure(response)) }
+    guard let response else { return }
+    self.response = nil
+    if isPaused {
+      isPaused = false
+      exchange.resumeBody()
+    }
+    respond(.failure(response))
   }
 }

@@ -226,6 +226,27 @@ import WireFormat
     }
   }
 
+  /// A client that sends a body without end is not read while its upload is being released.
+  @Test func endlessBodyIsNotReadUntilTheUploadIsReleased() throws {
+    let disk = try Disk(fault: ENOSPC)
+    disk.mayRelease.value = false
+    try withServer(disk) { port, server in
+      let reply = startThreads(1) { _ in
+        Self.exchange(
+          port, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
+          Array("4000000\r\n".utf8) + [UInt8](repeating: 7, count: 64 << 20), until: "full")
+      }
+      #expect(disk.uploads.wait { $0.isPaused && $0.received > DiscardedBody.bytesMax })
+      for _ in 0..<50 { server.sweepDeadlines() }
+      let limits = UploadBody.Limits()
+      let keptMax = limits.waitingBytesMax + limits.pieceBytes + (128 << 10)
+      #expect(disk.uploads.value.received <= DiscardedBody.bytesMax + keptMax)
+      #expect(disk.uploads.value.failed == 0)
+      disk.mayRelease.value = true
+      #expect(reply()[0].contains("507"))
+    }
+  }
+
   /// Otherwise the client's next request for the upload could be rejected, because the upload is still in use.
   @Test(arguments: [1 << 20, DiscardedBody.bytesMax + 1])
   func errorIsSentAfterTheUploadIsReleased(bodyBytes: Int) throws {
