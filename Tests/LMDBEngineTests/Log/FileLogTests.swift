@@ -128,6 +128,27 @@ import TestSupport
     #expect(try recover().replayed == [1, 2, 3])
   }
 
+  /// Without its end, a file has no sign that commits are missing, but it has its length.
+  @Test func aShorterSegmentIsRefused() throws {
+    let log = try create()
+    _ = try write(1...3, to: log)
+    let whole = try snapshot()
+    for bytes in [whole.count - 1, 64 + 2 * 160, 64] {
+      change(Self.first) { $0 = Bytes(whole[..<bytes]) }
+      #expect(throws: StorageError.self, "\(bytes) bytes") { try recover() }
+    }
+    change(Self.first) { $0 = whole }
+    #expect(try recover().replayed == [1, 2, 3])
+  }
+
+  @Test func positionsThatNoLogReachesAreRefused() {
+    #expect(LogOrigin([UInt8](repeating: 0xFF, count: 32)) == nil)
+    let large = LogOrigin(position: LogPosition(sequence: 1 << 62 - 1, epoch: 1 << 62 - 1), secret: .max)
+    #expect(LogOrigin(large.bytes) == large)
+    #expect(LogOrigin(LogOrigin(position: LogPosition(sequence: 1 << 62), secret: 1).bytes) == nil)
+    #expect(LogOrigin(LogOrigin(position: LogPosition(epoch: 1 << 62), secret: 1).bytes) == nil)
+  }
+
   @Test func aMissingSegmentIsRefused() throws {
     let log = try create()
     _ = try write(1...30, bytes: 1000, to: log)

@@ -165,7 +165,7 @@ package final class FileLog: CommitLog {
     do throws(StorageError) {
       try folder.syncNames()
       head.withUnsafeMutableBytes {
-        LogSegmentHead(secret: secret, number: number, start: position).write(to: $0)
+        LogSegmentHead(secret: secret, number: number, fileBytes: opened.bytes, start: position).write(to: $0)
       }
       var failed: StorageError?
       head.withUnsafeBytes { head in
