@@ -57,6 +57,8 @@ extension Command {
       try LMDBStore.open(LMDBOptions(path: file, readOnly: true)).copy(toFile: copy)
       let sizes = (before: try size(of: file), after: try size(of: copy))
       guard rename(copy, file) == 0 else { throw StorageError.system(operation: "rename", path: file, code: errno) }
+      // It belongs to the former file. A process that still reads that would pass its state to those that open the new one.
+      unlink("\(file)-lock")
       try LocalPath.sync(folder: LocalPath.folder(of: file))
       return sizes
     } catch {
