@@ -39,6 +39,8 @@ extension Command {
       let place = try BackupChoice.place(arguments.operands[0], arguments, of: directory)
       let seconds = try arguments.seconds("interval") ?? (place.appendsToLogFiles ? 1 : 10)
       let isQuiet = arguments.has("quiet")
+      // Each database needs some.
+      allowManyFiles()
       var follower = try BackupFollower(of: directory, to: place, arguments) { text in
         if !isQuiet { Terminal.output.write("\(TerminalText.line(text))\n") }
       }
@@ -54,7 +56,7 @@ extension Command {
           }
           lastMessage = failure.message
         }
-        sleep(UInt32(seconds))
+        for second in 0..<max(1, seconds) where second == 0 || lastMessage != nil || !follower.isUrgent { sleep(1) }
       }
     })
 }
