@@ -91,7 +91,7 @@ struct FollowedLog {
   /// - Throws: ``CommandFailure`` if a file is damaged, or the errors of the place.
   func coverage() throws -> Coverage {
     // A follower that is at work writes this file last, so it is read first.
-    let stored = try until()
+    let stored = try storedUntil()
     let files = try place.logFiles(of: name)
     let ends = try databases.indices.map { try end(of: $0, files) }
     // A file that is missing or cut short has no other sign.
@@ -101,13 +101,14 @@ struct FollowedLog {
     return Coverage(end: end, until: until, files: files)
   }
 
-  private func until() throws -> (time: Timestamp, sequences: [UInt64])? {
+  /// Without this time, the log can be used up to its last commits.
+  private func storedUntil() throws -> (time: Timestamp, sequences: [UInt64])? {
     guard let bytes = try place.logFile(Self.untilFile, of: name) else { return nil }
     let words = String(decoding: bytes, as: UTF8.self).dropLast().split(separator: " ")
     let sequences = words.dropFirst().compactMap { UInt64($0) }
     guard let time = words.first.flatMap({ Timestamp(rfc3339: $0.utf8) }), words.count == databases.count + 1,
       sequences.count == databases.count
-    else { throw damaged(Self.untilFile) }
+    else { return nil }
     return (time, sequences)
   }
 
