@@ -128,7 +128,7 @@ import TestSupport
       ["backups", "restore", folder.text, target, "--at", last.description, "--origin", restored])
     #expect(result.exit == .code(0), "\(result.output)")
     let text = try HearthBinary.run(["get", "c", "--data", target, "--project", "demo"]).output
-    #expect(["d0", "d1", "d2"].allSatisfy(text.contains), "\(text)")
+    #expect(["d0", "d1", "d2"].allSatisfy { text.contains($0) }, "\(text)")
   }
 
   @Test(arguments: ["shorter", "changed", "removed"]) func lostCopiesAreNoticed(damage: String) throws {
