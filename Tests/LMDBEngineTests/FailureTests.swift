@@ -31,6 +31,16 @@ import TestSupport
     }
   }
 
+  /// A command does not know the limit of the server whose file it opens.
+  @Test func optionsOfCommandsLeaveRoomToGrow() throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.file("large")
+    _ = FileManager.default.createFile(atPath: file, contents: nil)
+    #expect(truncate(file, 100 << 30) == 0)
+    #expect(LMDBOptions(path: file).withRoom().mapBytes == 200 << 30)
+    #expect(LMDBOptions(path: directory.file("missing")).withRoom().mapBytes == 64 << 30)
+  }
+
   @Test func aFullDiskFailsOnlyTheCommit() async {
     await #expect(processExitsWith: .success) {
       let directory = try TemporaryDirectory()

@@ -1,3 +1,5 @@
+import Glibc
+
 /// The options for opening an ``LMDBStore``.
 package struct LMDBOptions: Sendable {
   /// The durability of a write when it returns.
@@ -45,6 +47,14 @@ package struct LMDBOptions: Sendable {
     self.readersMax = readersMax
     self.durability = durability
     self.readOnly = readOnly
+  }
+
+  /// Returns the options with a map of at least twice the length of the file, for commands: the server may have another
+  /// limit, and write meanwhile.
+  package func withRoom() -> LMDBOptions {
+    var (status, options) = (stat(), self)
+    if stat(path, &status) == 0 { options.mapBytes = max(mapBytes, 2 * Int(status.st_size)) }
+    return options
   }
 
   /// Returns options for a store in memory.

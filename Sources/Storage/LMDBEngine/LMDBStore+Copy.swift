@@ -32,7 +32,7 @@ extension LMDBStore {
   /// Notes in a copy that it has no log.
   private static func closeMark(ofCopy path: String) throws(StorageError) {
     defer { unlink("\(path)-lock") }
-    var options = LMDBOptions(path: path)
+    var options = LMDBOptions(path: path).withRoom()
     options.acceptsOpenLog = true
     let copy = try open(options)
     let mark = try copy.logMark()

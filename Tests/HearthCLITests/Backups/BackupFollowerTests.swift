@@ -284,7 +284,7 @@ import TestSupport
   @Test(arguments: [
     FollowerEvent.made(backup: "b", isIncremental: true, reason: "x \"y\" is new"),
     .made(backup: "b", isIncremental: false, reason: ""), .continued(backup: "b"), .ended(reason: "r"),
-    .failed(message: "m"), .recovered,
+    .uncovered(database: "d"), .failed(message: "m"), .recovered,
   ])
   func eventsAreReadAsTheyWereWritten(event: FollowerEvent) {
     #expect(FollowerEvent(json: event.json()) == event)

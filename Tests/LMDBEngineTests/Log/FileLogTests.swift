@@ -128,6 +128,27 @@ import TestSupport
     #expect(try recover().replayed == [1, 2, 3])
   }
 
+  /// Without its end, a file has no sign that commits are missing, but it has its length.
+  @Test func aShorterSegmentIsRefused() throws {
+    let log = try create()
+    _ = try write(1...3, to: log)
+    let whole = try snapshot()
+    for bytes in [whole.count - 1, 64 + 2 * 160, 64] {
+      change(Self.first) { $0 = Bytes(whole[..<bytes]) }
+      #expect(throws: StorageError.self, "\(bytes) bytes") { try recover() }
+    }
+    change(Self.first) { $0 = whole }
+    #expect(try recover().replayed == [1, 2, 3])
+  }
+
+  @Test func positionsThatNoLogReachesAreRefused() {
+    #expect(LogOrigin([UInt8](repeating: 0xFF, count: 32)) == nil)
+    let large = LogOrigin(position: LogPosition(sequence: 1 << 62 - 1, epoch: 1 << 62 - 1), secret: .max)
+    #expect(LogOrigin(large.bytes) == large)
+    #expect(LogOrigin(LogOrigin(position: LogPosition(sequence: 1 << 62), secret: 1).bytes) == nil)
+    #expect(LogOrigin(LogOrigin(position: LogPosition(epoch: 1 << 62), secret: 1).bytes) == nil)
+  }
+
   @Test func aMissingSegmentIsRefused() throws {
     let log = try create()
     _ = try write(1...30, bytes: 1000, to: log)
@@ -206,5 +227,39 @@ import TestSupport
     #expect(log.failure == nil)
     _ = try write(3...4, bytes: 6000, to: log)
     #expect(try recover().replayed == [1, 2, 3, 4])
+  }
+
+  /// A server with many databases must not wait for each of them, if the process that follows them hangs.
+  @Test func onlyTheFirstLogWaitsForAFollowerThatHangs() throws {
+    let looks = Observed(0)
+    for _ in 0..<2 {
+      let folder = HeldFolder(SimulatedFolder(SimulatedDisk(seed: 1)), looks)
+      let log = try FileLog.create(in: folder, after: LogPosition(), secret: Self.secret, sizes: Self.sizes)
+      _ = try write(1...3, to: log)
+      looks.value = 0
+      try log.removeAll()
+      #expect(try folder.names().count == 1, "the follower may still read it")
+    }
+    #expect(looks.value == 1)
+  }
+}
+
+/// A folder of a log that another process follows, which does not read on.
+private final class HeldFolder: LogFolder {
+  private let folder: SimulatedFolder
+  private let looks: Observed<Int>
+
+  init(_ folder: SimulatedFolder, _ looks: Observed<Int>) { (self.folder, self.looks) = (folder, looks) }
+
+  var path: String { folder.path }
+  func names() throws(StorageError) -> [String] { try folder.names() }
+  func create(_ name: String, bytes: Int) throws(StorageError) -> any LogFile { try folder.create(name, bytes: bytes) }
+  func open(_ name: String) throws(StorageError) -> any LogFile { try folder.open(name) }
+  func rename(_ name: String, to other: String) throws(StorageError) { try folder.rename(name, to: other) }
+  func remove(_ name: String) throws(StorageError) { try folder.remove(name) }
+  func syncNames() throws(StorageError) { try folder.syncNames() }
+  func heldSequence() -> UInt64? {
+    looks.update { $0 += 1 }
+    return 1
   }
 }

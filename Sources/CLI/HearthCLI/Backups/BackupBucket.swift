@@ -36,6 +36,8 @@ struct BackupBucket: BackupPlace {
     (self.store, self.pieceBytes, self.now) = (store, pieceBytes, now)
   }
 
+  var isMissing: Bool { false }
+
   func names() throws -> [BackupName] {
     var names: [BackupName] = []
     try store.list("manifests/") { page in

@@ -138,7 +138,7 @@ struct BackupChain {
   /// Verifies a merged database, and gives it an incarnation of its own.
   private func finish(_ path: String, _ file: String, _ progress: (String) -> Void) throws {
     // Its pages are those of an intact file and of the merge, so reading them cannot crash this process.
-    let store = try LMDBStore.open(LMDBOptions(path: file))
+    let store = try LMDBStore.open(LMDBOptions(path: file).withRoom())
     let snapshot = try store.snapshot()
     let report = try withoutActuallyEscaping(progress) { progress in
       try DatabaseCheck.run(snapshot) { progress("\(ProgressText.number($0)) rows of \(path) checked") }
@@ -153,7 +153,7 @@ struct BackupChain {
   /// do not match it.
   /// - Throws: `StorageError` if the file cannot be written.
   static func renewIncarnation(of file: String) throws(StorageError) {
-    try DocumentDatabase.renewIncarnation(LMDBStore.open(LMDBOptions(path: file)))
+    try DocumentDatabase.renewIncarnation(LMDBStore.open(LMDBOptions(path: file).withRoom()))
     unlink("\(file)-lock")
   }
 

@@ -18,6 +18,8 @@ struct BackupFolder: BackupPlace {
 
   init(_ path: String) { self.path = LocalPath.withoutLastSlashes(path) }
 
+  var isMissing: Bool { access(path, F_OK) != 0 && errno == ENOENT }
+
   func names() throws -> [BackupName] {
     var status = stat()
     guard stat(path, &status) == 0 else { throw CommandFailure.failed("\(path): \(String(cString: strerror(errno)))") }

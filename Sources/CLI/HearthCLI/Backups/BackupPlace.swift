@@ -8,6 +8,9 @@ protocol BackupPlace {
   /// The location, in the form of a command line.
   var text: String { get }
 
+  /// Whether the place does not exist yet. The first backup creates it.
+  var isMissing: Bool { get }
+
   /// Returns the names of the complete backups, the oldest first.
   /// - Throws: ``CommandFailure`` or the errors of the place if they cannot be listed.
   func names() throws -> [BackupName]

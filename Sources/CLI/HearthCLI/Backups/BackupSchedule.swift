@@ -192,6 +192,10 @@ final class BackupSchedule: Sendable {
         LogEvent(.info, "backup.continued", "commits after the backup \(backup) are copied to \(place)"))
     case .ended(let reason):
       log?.write(LogEvent(.warn, "backup.ended", "a new backup to \(place) is needed: \(reason)"))
+    case .uncovered(let database):
+      log?.write(
+        LogEvent(
+          .warn, "backup.uncovered", "\(database) has no commit log, so its commits are only in the backups"))
     case .failed(let message):
       note(message)
       outcomes?.noteFailure()

@@ -43,6 +43,8 @@ extension Command {
       let seconds = try arguments.seconds("interval") ?? (place.appendsToLogFiles ? 1 : 10)
       let parent = try arguments.integer("parent", in: 1...Int(Int32.max))
       let print = FollowerEventPrinter(directory, arguments)
+      // Each database needs some.
+      allowManyFiles()
       var follower = try BackupFollower(of: directory, to: place, arguments, report: print.event)
       var lastMessage: String?
       let end = FollowerEnd(parent: parent)
@@ -58,7 +60,8 @@ extension Command {
           lastMessage = failure.message
         }
         if isLast { return 0 }
-        for _ in 0..<seconds where !end.isNear { sleep(1) }
+        for second in 0..<max(1, seconds)
+        where !end.isNear && (second == 0 || lastMessage != nil || !follower.isUrgent) { sleep(1) }
       }
     })
 }

@@ -49,7 +49,7 @@ struct DatabaseRestore {
         throw CommandFailure.data("\(id) of the backup \(name.text) is damaged: \(problem); restore another backup")
       }
       // ETags and resume tokens of later states do not match the restored database.
-      try DocumentDatabase.renewIncarnation(LMDBStore.open(LMDBOptions(path: restored)))
+      try DocumentDatabase.renewIncarnation(LMDBStore.open(LMDBOptions(path: restored).withRoom()))
       try giveToOwner(restored)
       try replace(file, by: restored)
     }

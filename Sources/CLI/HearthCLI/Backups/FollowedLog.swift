@@ -5,7 +5,7 @@ import LogEngine
 /// The commits after a backup, which `hearth backups follow` adds to it. They are files of the backup:
 ///
 ///     start.txt                  the position of each database in the backup; see ``Database``
-///     until.txt                  a time up to which all commits are here
+///     until.txt                  a time up to which all commits are here, and the number of the last one of each database
 ///     {number}/{sequence}        the commits of a database; see `ShippedLogReader`
 ///
 /// The number of a database is its line in `start.txt`, from 0. A file begins with the commit after `sequence`, in 16
@@ -70,16 +70,46 @@ struct FollowedLog {
     try place.writeLogFile(Self.startFile, Array(text.utf8), of: name)
   }
 
-  /// Stores the time up to which all commits are in the log.
+  /// Stores the time up to which all commits are in the log, with the number of the last commit of each database.
   /// - Throws: the errors of the place.
-  func write(until time: Timestamp) throws {
-    try place.writeLogFile(Self.untilFile, Array("\(time)\n".utf8), of: name)
+  func write(until time: Timestamp, _ sequences: [UInt64]) throws {
+    let words = ["\(time)"] + sequences.map { "\($0)" }
+    try place.writeLogFile(Self.untilFile, Array((words.joined(separator: " ") + "\n").utf8), of: name)
   }
 
-  /// Returns the time up to which all commits are in the log, or `nil` if none was stored.
-  /// - Throws: the errors of the place.
-  func until() throws -> Timestamp? {
-    try place.logFile(Self.untilFile, of: name).flatMap { Timestamp(rfc3339: $0.dropLast()) }
+  /// The time up to which a log can be used.
+  struct Coverage {
+    /// The time up to which it has all commits of its databases.
+    var end: Timestamp
+    /// The time up to which no other database changed, or an early one.
+    var until: Timestamp
+    var files: [String]
+  }
+
+  /// Returns the time up to which the log can be used. If it lost commits that were copied, this is the time of the last one
+  /// that it has. Cost: reads the last file of each database.
+  /// - Throws: ``CommandFailure`` if a file is damaged, or the errors of the place.
+  func coverage() throws -> Coverage {
+    // A follower that is at work writes this file last, so it is read first.
+    let stored = try storedUntil()
+    let files = try place.logFiles(of: name)
+    let ends = try databases.indices.map { try end(of: $0, files) }
+    // A file that is missing or cut short has no other sign.
+    let isWhole = zip(ends, stored?.sequences ?? []).allSatisfy { $0.origin.position.sequence >= $1 }
+    let until = isWhole ? stored?.time ?? .earliest : .earliest
+    let end = ends.map { max(until, Timestamp(uncheckedMicroseconds: $0.time)) }.min() ?? until
+    return Coverage(end: end, until: until, files: files)
+  }
+
+  /// Without this time, the log can be used up to its last commits.
+  private func storedUntil() throws -> (time: Timestamp, sequences: [UInt64])? {
+    guard let bytes = try place.logFile(Self.untilFile, of: name) else { return nil }
+    let words = String(decoding: bytes, as: UTF8.self).dropLast().split(separator: " ")
+    let sequences = words.dropFirst().compactMap { UInt64($0) }
+    guard let time = words.first.flatMap({ Timestamp(rfc3339: $0.utf8) }), words.count == databases.count + 1,
+      sequences.count == databases.count
+    else { return nil }
+    return (time, sequences)
   }
 
   /// Returns the files of a database, in order.

@@ -8,6 +8,8 @@ enum FollowerEvent: Equatable {
   case continued(backup: String)
   /// The commits after a backup cannot be copied any more.
   case ended(reason: String)
+  /// A database has no commit log, so its commits are only in the backups.
+  case uncovered(database: String)
   /// Commits cannot be copied now. The verb tries again.
   case failed(message: String)
   /// Commits are copied again after a failure.
@@ -24,6 +26,7 @@ enum FollowerEvent: Equatable {
           reason: root.member("reason")?.text ?? "")
       case "continued": return .continued(backup: backup)
       case "ended": return .ended(reason: root.member("reason")?.text ?? "")
+      case "uncovered": return .uncovered(database: root.member("database")?.text ?? "")
       case "failed": return .failed(message: root.member("message")?.text ?? "")
       case "recovered": return .recovered
       default: return nil
@@ -49,6 +52,9 @@ enum FollowerEvent: Equatable {
     case .ended(let reason):
       json.add("event", "ended")
       json.add("reason", reason)
+    case .uncovered(let database):
+      json.add("event", "uncovered")
+      json.add("database", database)
     case .failed(let message):
       json.add("event", "failed")
       json.add("message", message)
@@ -66,6 +72,8 @@ enum FollowerEvent: Equatable {
         + (reason.isEmpty ? "" : ", because \(reason)")
     case .continued(let backup): "following \(directory): continued after the backup \(backup)"
     case .ended(let reason): reason
+    case .uncovered(let database):
+      "following \(directory): \(database) has no commit log, so its commits are only in the backups"
     case .failed(let message): message
     case .recovered: "following \(directory): copies commits again"
     }

@@ -12,6 +12,8 @@ final class DatabaseFollower {
   private let number: Int
   private let store: ReadOnlyStore
   private let folder: String
+  private let path: String
+  private let identity: FileFacts.Identity?
   private var writer: ShippedLogWriter
   /// The file to which the next commits go, and its length.
   private var last: (file: String, bytes: Int)?
@@ -28,7 +30,9 @@ final class DatabaseFollower {
   /// - Throws: `StorageError` if the database cannot be opened, or the errors of the place.
   init(_ log: FollowedLog, _ number: Int, of directory: String, _ files: [String]) throws {
     (self.log, self.number) = (log, number)
-    let path = "\(directory)/\(log.databases[number].path)"
+    path = "\(directory)/\(log.databases[number].path)"
+    // Before the file is opened: if it is replaced in between, that is noticed.
+    identity = FileFacts(of: path)?.identity
     let end = try log.end(of: number, files)
     store = try StoredDatabase.openReadOnly(LMDBOptions(path: path))
     folder = LoggedStore.logPath(of: path)
@@ -36,6 +40,21 @@ final class DatabaseFollower {
     last = end.last
     hold = try LogHold(folder, after: end.origin.position.sequence)
   }
+
+  /// Whether the file that was opened still has its name: `hearth compact` and restores replace it.
+  var isCurrent: Bool { identity != nil && FileFacts(of: path)?.identity == identity }
+
+  /// Whether the log was closed and has commits that are not copied. The server gives a follower two seconds for them.
+  var isClosed: Bool {
+    guard let mark = try? store.base.logMark(), !mark.isOpen, let end = LogOrigin(mark.position) else { return false }
+    return end.position.sequence > sequence
+  }
+
+  /// The number of the last copied commit.
+  var sequence: UInt64 { writer.origin.position.sequence }
+
+  /// Whether a commit log is longer than what is kept for a place that cannot be reached.
+  static func isTooLong(_ folder: String) -> Bool { (try? FolderIterator.size(of: folder)) ?? 0 > heldBytesMax }
 
   /// Copies the new commits. Returns `false` if the database's log does not continue those that were copied.
   /// - Throws: `StorageError` if the database cannot be read, or the errors of the place. The next call continues.
@@ -63,7 +82,7 @@ final class DatabaseFollower {
         }
       }
     } catch {
-      if try FolderIterator.size(of: folder) > Self.heldBytesMax { hold = nil }
+      if Self.isTooLong(folder) { hold = nil }
       throw failure ?? error
     }
     try put(&next)

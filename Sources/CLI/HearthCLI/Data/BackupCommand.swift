@@ -173,7 +173,7 @@ struct Backup {
       }
     }
     try self.copy(store, to: file, "\(id)", progress)
-    let copied = try LMDBStore.open(LMDBOptions(path: file))
+    let copied = try LMDBStore.open(LMDBOptions(path: file).withRoom())
     copy.logOrigins[entry.path] = try copied.logMark().flatMap { LogOrigin($0.position) }
     let snapshot = try copied.snapshot()
     let position = try DatabasePosition(snapshot)

@@ -63,7 +63,7 @@ extension Command {
     let lock = try DataDirectory(directory.path)
     try withExtendedLifetime(lock) {
       for id in directory.databases {
-        let options = LMDBOptions(path: DataDirectory.file(of: id, in: directory.path))
+        let options = LMDBOptions(path: DataDirectory.file(of: id, in: directory.path)).withRoom()
         guard let path = try StoredDatabase.giveUpDamagedLog(options) else { continue }
         Terminal.error.write(
           TerminalText.line(

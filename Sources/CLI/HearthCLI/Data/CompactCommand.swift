@@ -33,7 +33,7 @@ extension Command {
       defer { progress.clear() }
       var (before, after) = (0, 0)
       try withExtendedLifetime(directory) {
-        for file in databaseFiles { try StoredDatabase.settle(LMDBOptions(path: file)) }
+        for file in databaseFiles { try StoredDatabase.settle(LMDBOptions(path: file).withRoom()) }
         for file in files {
           progress.showNow("compacting \(file)")
           let sizes = try compact(file)
@@ -56,12 +56,27 @@ extension Command {
     do {
       try LMDBStore.open(LMDBOptions(path: file, readOnly: true)).copy(toFile: copy)
       let sizes = (before: try size(of: file), after: try size(of: copy))
+      try giveToOwner(of: file, copy)
       guard rename(copy, file) == 0 else { throw StorageError.system(operation: "rename", path: file, code: errno) }
+      // It belongs to the former file. A process that still reads that would pass its state to those that open the new one.
+      unlink("\(file)-lock")
+      let lock = open("\(file)-lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+      if lock >= 0 { close(lock) }
+      try giveToOwner(of: file, "\(file)-lock")
       try LocalPath.sync(folder: LocalPath.folder(of: file))
       return sizes
     } catch {
       unlink(copy)
       throw error
+    }
+  }
+
+  /// Gives what root created to the owner of a file, so that the server can open it.
+  private static func giveToOwner(of file: String, _ created: String) throws {
+    var status = stat()
+    guard geteuid() == 0, stat(file, &status) == 0 else { return }
+    guard lchown(created, status.st_uid, status.st_gid) == 0 || errno == ENOENT else {
+      throw StorageError.system(operation: "chown", path: created, code: errno)
     }
   }
 

@@ -20,8 +20,15 @@ struct MomentRestore {
   init(_ moment: Timestamp, _ names: [BackupName], in place: any BackupPlace) throws {
     var nearest: (name: BackupName, end: Timestamp?)?
     var later: (name: BackupName, begin: Timestamp)?
-    for name in names.reversed() where name.time.seconds <= moment.seconds {
+    var laterStates: [BackupState] = []
+    for name in names.reversed() {
+      guard name.time.seconds <= moment.seconds else {
+        // A damaged one does not concern this moment.
+        if let state = try? place.state(of: name) { laterStates.insert(state, at: 0) }
+        continue
+      }
       guard let state = try place.state(of: name) else { continue }
+      defer { laterStates.insert(state, at: 0) }
       let begin = Timestamp(uncheckedMicroseconds: state.stores.compactMap(\.position?.version).max() ?? 0)
       guard begin <= moment else {
         later = (name, begin)
@@ -31,13 +38,20 @@ struct MomentRestore {
         nearest = nearest ?? (name, nil)
         continue
       }
-      let files = try place.logFiles(of: name)
-      let end = try Self.end(of: log, files)
+      let coverage = try log.coverage()
+      var end = coverage.end
+      if let unknown = state.firstMomentUnknown(besides: log.databases, laterStates), unknown <= end {
+        end = max(coverage.until, Timestamp(uncheckedMicroseconds: unknown.microseconds - 1))
+      }
+      guard !log.databases.isEmpty || end > .earliest else {
+        nearest = nearest ?? (name, nil)
+        continue
+      }
       guard moment <= end else {
         if nearest?.end.map({ $0 < end }) ?? true { nearest = (name, end) }
         continue
       }
-      (self.log, self.moment, self.files) = (log, moment, files)
+      (self.log, self.moment, self.files) = (log, moment, coverage.files)
       return
     }
     let next = later ?? names.first { $0.time > moment }.map { ($0, $0.time) }
@@ -53,15 +67,6 @@ struct MomentRestore {
     throw CommandFailure.failed(
       "the commits after the backup \(nearest.name.text) were copied until \(end) only, so \(moment) cannot be "
         + "restored\(after); restore an earlier moment or another backup")
-  }
-
-  /// The time up to which the log has all commits of all databases.
-  private static func end(of log: FollowedLog, _ files: [String]) throws -> Timestamp {
-    let until = try log.until() ?? Timestamp(uncheckedMicroseconds: 0)
-    let ends = try log.databases.indices.map { number in
-      max(until, Timestamp(uncheckedMicroseconds: try log.end(of: number, files).time))
-    }
-    return ends.min() ?? until
   }
 
   /// Makes the directory. Nothing must exist at the path, or an empty directory. Returns the number of groups of commits

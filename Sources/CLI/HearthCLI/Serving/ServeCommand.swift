@@ -317,7 +317,7 @@ extension Command {
 
   /// Raises the limit of file descriptors to the maximum. Every connection and every open database needs some, and
   /// shells allow only 1,024.
-  private static func allowManyFiles() {
+  static func allowManyFiles() {
     var limit = rlimit()
     let files = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
     guard getrlimit(files, &limit) == 0 else { return }

@@ -65,6 +65,8 @@ struct LogReading {
       let (number, file, head) = files[index]
       // It was created after the commits that must be read.
       if head == nil, index == files.count - 1, !changesFiles { break }
+      // A batch is shorter.
+      guard file.bytes <= 1 << 32 else { throw damage("segment \(number) has \(file.bytes) bytes") }
       let content = try read(file)
       guard let head else {
         guard index == files.count - 1 else { throw damage("segment \(number) has no head") }
@@ -75,6 +77,9 @@ struct LogReading {
       }
       guard head.start == position else {
         throw damage("segment \(number) begins after commit \(head.start.sequence), not after \(position.sequence)")
+      }
+      guard file.bytes >= head.fileBytes else {
+        throw damage("segment \(number) has \(file.bytes) of its \(head.fileBytes) bytes")
       }
       segments.append(FileLog.Segment(number: number, first: position.sequence + 1))
       let (last, end) = try readRecords(in: content, replay)

@@ -165,7 +165,7 @@ package final class FileLog: CommitLog {
     do throws(StorageError) {
       try folder.syncNames()
       head.withUnsafeMutableBytes {
-        LogSegmentHead(secret: secret, number: number, start: position).write(to: $0)
+        LogSegmentHead(secret: secret, number: number, fileBytes: opened.bytes, start: position).write(to: $0)
       }
       var failed: StorageError?
       head.withUnsafeBytes { head in
@@ -212,22 +212,32 @@ package final class FileLog: CommitLog {
   }
 
   /// Removes the files of the log. First gives processes that follow it ``followersMillisecondsMax`` to read its end. If
-  /// a process still reads it then, the files stay, and the next opening removes them.
+  /// a process still reads it then, the files stay, and the next opening removes them. The logs that are closed in the next
+  /// seconds do not wait, because the same process follows them.
   /// - Throws: ``StorageError`` if a file cannot be removed.
   package func removeAll() throws(StorageError) {
     file = nil
     failure = failure ?? .system(operation: "append", path: folder.path, code: 9)
     var held = folder.heldSequence() ?? .max
-    for _ in 0..<Self.followersMillisecondsMax / 20 where held > 0 && held < position.sequence {
-      usleep(20_000)
-      held = folder.heldSequence() ?? .max
+    if time(nil) - Self.waitedInVain.load(ordering: .relaxed) > Self.impatientSeconds {
+      for _ in 0..<Self.followersMillisecondsMax / 20 where held > 0 && held < position.sequence {
+        usleep(20_000)
+        held = folder.heldSequence() ?? .max
+      }
     }
-    guard held >= position.sequence else { return }
+    guard held >= position.sequence else {
+      if held > 0 { Self.waitedInVain.store(time(nil), ordering: .relaxed) }
+      return
+    }
     try Self.removeFiles(in: folder)
   }
 
   /// The time for which a log that is being closed waits for processes that follow it, in milliseconds.
   private static let followersMillisecondsMax = 2000
+  /// When a log of this process was last closed before it was read to its end, in seconds since 1970.
+  private static let waitedInVain = Atomic<Int>(0)
+  /// The time for which no other log waits then, in seconds.
+  private static let impatientSeconds = 10
 
   /// Removes the files of a log, the newest segments last, so a part of them is never a whole log.
   static func removeFiles(in folder: any LogFolder) throws(StorageError) {

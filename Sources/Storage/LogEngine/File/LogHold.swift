@@ -19,7 +19,7 @@ package final class LogHold {
   private let path: String
 
   /// Holds the commits after a number. Returns `nil` if the log has no folder, or nobody can write to it: then no
-  /// process removes commits.
+  /// process removes commits. Also if the disk is full.
   /// - Throws: ``StorageError`` if the file cannot be created.
   package init?(_ folder: String, after sequence: UInt64 = 0) throws(StorageError) {
     while true {
@@ -28,7 +28,8 @@ package final class LogHold {
       // The server, which may run as another user, must be able to open it.
       let descriptor = open(unfinished, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
       if descriptor < 0 {
-        if errno == ENOENT || errno == EROFS { return nil }
+        // Without room for a file, commits can be removed while they are read. The reader notices that and tries again.
+        if [ENOENT, EROFS, ENOSPC, EDQUOT].contains(errno) { return nil }
         throw .systemCall("open", path: unfinished)
       }
       let path = "\(folder)/\(Self.prefix)\(name)"
@@ -62,9 +63,12 @@ package final class LogHold {
   /// - Throws: ``StorageError`` if the file cannot be written.
   package func advance(to sequence: UInt64) throws(StorageError) { try Self.write(sequence, to: descriptor, path) }
 
+  /// Writes the number. A file without one, on a full disk, holds all commits.
   private static func write(_ sequence: UInt64, to descriptor: Int32, _ path: String) throws(StorageError) {
     var numbers = (sequence.littleEndian, sequence.littleEndian)
-    guard pwrite(descriptor, &numbers, bytes, 0) == bytes else { throw .systemCall("pwrite", path: path) }
+    guard pwrite(descriptor, &numbers, bytes, 0) == bytes || [ENOSPC, EDQUOT].contains(errno) else {
+      throw .systemCall("pwrite", path: path)
+    }
   }
 
   /// Returns the number after which commits are held in a folder, or `nil` if none are. Removes the files of dead

@@ -13,6 +13,9 @@ package struct LogPosition: Equatable, Sendable {
   /// A hash of that commit and all before it.
   package var chain: UInt64 = 0
 
+  /// Whether a log can have this position. A greater number is damage, and the next one would overflow.
+  var isPossible: Bool { max(sequence, epoch) < 1 << 62 }
+
   package init(sequence: UInt64 = 0, epoch: UInt64 = 0, chain: UInt64 = 0) {
     self.sequence = sequence
     self.epoch = epoch
@@ -62,6 +65,7 @@ struct LogRecordHead: Equatable {
     epoch = bytes.littleEndian(16)
     batchHash = bytes.littleEndian(24)
     chain = bytes.littleEndian(32)
+    guard position.isPossible else { return nil }
   }
 
   /// Writes the head to the first 48 bytes of a buffer.
@@ -98,22 +102,25 @@ struct LogRecordHead: Equatable {
 
 /// The head of a segment: 64 bytes at the start of its file.
 ///
-///     0   magic text "HEARTHLG"       8   format, 1
+///     0   magic text "HEARTHLG"       8   format, 1 (2 bytes), length of the file (6 bytes; 0 is unknown)
 ///     16  secret of the log           24  number of the segment
 ///     32  sequence, epoch and chain of the position before its first record
 ///     56  hash of the 56 bytes above, with seed 0
 struct LogSegmentHead: Equatable {
   var secret: UInt64
   var number: UInt64
+  /// The length of the file, in bytes. A shorter file was cut, which may have removed commits without another trace.
+  var fileBytes: Int
   var start: LogPosition
 
   static let bytes = 64
   static let magic: UInt64 = 0x474C_4854_5241_4548
   static let format: UInt64 = 1
 
-  init(secret: UInt64, number: UInt64, start: LogPosition) {
+  init(secret: UInt64, number: UInt64, fileBytes: Int, start: LogPosition) {
     self.secret = secret
     self.number = number
+    self.fileBytes = fileBytes
     self.start = start
   }
 
@@ -123,18 +130,22 @@ struct LogSegmentHead: Equatable {
     guard bytes.count >= Self.bytes, bytes.littleEndian(0) == Self.magic,
       XXH3_64bits_withSeed(bytes.baseAddress, 56, 0) == bytes.littleEndian(56)
     else { return nil }
-    guard bytes.littleEndian(8) == Self.format else {
-      throw .unsupportedFormat(path: path, found: "log format \(bytes.littleEndian(8))", supported: "log format 1")
+    let format = bytes.littleEndian(8) & 0xFFFF
+    guard format == Self.format else {
+      throw .unsupportedFormat(path: path, found: "log format \(format)", supported: "log format \(Self.format)")
     }
+    fileBytes = Int(bytes.littleEndian(8) >> 16)
     secret = bytes.littleEndian(16)
     number = bytes.littleEndian(24)
     start = LogPosition(
       sequence: bytes.littleEndian(32), epoch: bytes.littleEndian(40), chain: bytes.littleEndian(48))
+    guard start.isPossible, number < 1 << 62 else { return nil }
   }
 
   /// Writes the head to the first 64 bytes of a buffer.
   func write(to buffer: UnsafeMutableRawBufferPointer) {
-    let numbers = [Self.magic, Self.format, secret, number, start.sequence, start.epoch, start.chain]
+    let format = Self.format | UInt64(fileBytes) << 16
+    let numbers = [Self.magic, format, secret, number, start.sequence, start.epoch, start.chain]
     for (index, number) in numbers.enumerated() {
       buffer.storeBytes(of: number.littleEndian, toByteOffset: 8 * index, as: UInt64.self)
     }

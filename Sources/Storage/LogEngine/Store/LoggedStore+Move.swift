@@ -68,7 +68,7 @@ extension LoggedStore {
   /// - Throws: ``StorageError/corruption(path:detail:)`` if the mark has another form.
   static func origin(in mark: LogMark, of base: any MarkedStore) throws(StorageError) -> LogOrigin {
     guard let origin = LogOrigin(mark.position) else {
-      throw .corruption(path: base.path, detail: "the position in the log has \(mark.position.count) bytes, not 32")
+      throw .corruption(path: base.path, detail: "the position in the log is not readable")
     }
     return origin
   }

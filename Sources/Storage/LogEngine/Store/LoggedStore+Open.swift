@@ -18,9 +18,8 @@ extension LoggedStore {
       return LoggedStore(
         LoggedTables(base: base, folder: folder, settings: settings, log: nil, view: view, secret: newSecret))
     }
-    guard let (position, secret) = LogPosition.decode(mark.position) else {
-      throw .corruption(path: base.path, detail: "the position in the log has \(mark.position.count) bytes, not 32")
-    }
+    let origin = try origin(in: mark, of: base)
+    let (position, secret) = (origin.position, origin.secret)
     view.position = position
     guard mark.isOpen else {
       try FileLog.removeClosed(in: folder)

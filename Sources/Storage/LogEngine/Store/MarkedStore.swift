@@ -24,15 +24,13 @@ extension LogPosition {
     [sequence, epoch, chain, secret].flatMap { number in withUnsafeBytes(of: number.littleEndian) { [UInt8]($0) } }
   }
 
-  /// Reads a position and a secret. Returns `nil` if the length is wrong.
+  /// Reads a position and a secret. Returns `nil` if the length is wrong, or no log can have the position.
   static func decode(_ bytes: [UInt8]) -> (position: LogPosition, secret: UInt64)? {
     guard bytes.count == 32 else { return nil }
     return bytes.withUnsafeBytes { bytes in
-      (
-        LogPosition(
-          sequence: bytes.littleEndian(0), epoch: bytes.littleEndian(8), chain: bytes.littleEndian(16)),
-        bytes.littleEndian(24)
-      )
+      let position = LogPosition(
+        sequence: bytes.littleEndian(0), epoch: bytes.littleEndian(8), chain: bytes.littleEndian(16))
+      return position.isPossible ? (position, bytes.littleEndian(24)) : nil
     }
   }
 }

@@ -31,7 +31,7 @@ package final class ReadOnlyStore: KeyValueStore {
   /// Opens an existing data file. The options that concern writing are ignored.
   /// - Throws: as ``LMDBStore/open(_:)``.
   package static func open(_ options: LMDBOptions) throws(StorageError) -> ReadOnlyStore {
-    var options = options
+    var options = options.withRoom()
     options.readOnly = true
     options.acceptsOpenLog = true
     return ReadOnlyStore(
@@ -162,7 +162,7 @@ package final class ReadOnlyStore: KeyValueStore {
   /// Moves the commits of the log to a copy of the data file, and closes its mark.
   private func finish(copy path: String) throws(StorageError) {
     defer { unlink("\(path)-lock") }
-    var options = LMDBOptions(path: path)
+    var options = LMDBOptions(path: path).withRoom()
     options.acceptsOpenLog = true
     let copy = try LMDBStore.open(options)
     guard let mark = try copy.logMark(), mark.isOpen else { return }
