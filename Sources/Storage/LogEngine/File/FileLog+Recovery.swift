@@ -131,9 +131,13 @@ struct LogReading {
   }
 
   private func read(_ file: any LogFile) throws(StorageError) -> [UInt8] {
-    var content = [UInt8](repeating: 0, count: file.bytes)
-    let count = try Self.fill(&content, from: file)
-    content.removeLast(content.count - count)
+    var failure: StorageError?
+    let content = [UInt8](unsafeUninitializedCapacity: file.bytes) { buffer, count in
+      do throws(StorageError) { count = try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: 0) } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
     return content
   }
 

@@ -50,13 +50,27 @@ final class Memtable: @unchecked Sendable {
         value: value)
       return found.setNewest(version)
     }
-    let height = randomHeight()
-    let bytes = MemtableNode.bytes(height: height, keyBytes: key.count, valueBytes: value?.count ?? 0)
-    let node = MemtableNode(at: arena.allocate(bytes), height: height, key: key, ordinal: ordinal, value: value)
+    let node = makeNode(key, value, ordinal: ordinal)
     keys += 1
-    for level in 0..<height {
+    for level in 0..<node.height {
       node.setNext(level, before[level].next(level))
       before[level].setNext(level, node)
+    }
+  }
+
+  /// Makes a node that is not in the list, for ``append(_:)``.
+  func makeNode(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer?, ordinal: UInt64) -> MemtableNode {
+    let height = randomHeight()
+    let bytes = MemtableNode.bytes(height: height, keyBytes: key.count, valueBytes: value?.count ?? 0)
+    return MemtableNode(at: arena.allocate(bytes), height: height, key: key, ordinal: ordinal, value: value)
+  }
+
+  /// Links a node whose key is above all others. The list was filled by this function only.
+  func append(_ node: MemtableNode) {
+    keys += 1
+    for level in 0..<node.height {
+      before[level].setNext(level, node)
+      before[level] = node
     }
   }
 

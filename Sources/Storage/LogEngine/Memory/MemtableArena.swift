@@ -2,12 +2,14 @@ import Glibc
 
 /// Memory that one thread fills piece by piece, and that is freed as a whole.
 ///
-/// A piece is never moved, so other threads can read what the filling thread has published to them. Chunks of the
-/// greatest length and longer ones are mapped, so the system gets their memory back at once when they are freed.
+/// A piece is never moved, so other threads can read what the filling thread has published to them. All but the first
+/// chunks are mapped, so the system gets their memory back at once when they are freed.
 struct MemtableArena: ~Copyable {
   /// The length of the first chunk in bytes. Each chunk has a quarter of the bytes before, up to ``chunkBytesMax``.
   private static let chunkBytesMin = 4 << 10
   private static let chunkBytesMax = 1 << 20
+  /// The length from which chunks are mapped, in bytes. The allocator would keep freed chunks below.
+  private static let mappedBytesMin = 32 << 10
 
   /// The bytes allocated.
   private(set) var allocatedBytes = 0
@@ -37,7 +39,7 @@ struct MemtableArena: ~Copyable {
 
   private mutating func makeChunk(_ count: Int) -> UnsafeMutableRawPointer {
     var mapped: UnsafeMutableRawPointer? = MAP_FAILED
-    if count >= Self.chunkBytesMax {
+    if count >= Self.mappedBytesMin {
       mapped = mmap(nil, count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
     }
     allocatedBytes += count

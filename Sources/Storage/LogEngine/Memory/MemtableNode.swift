@@ -43,7 +43,10 @@ struct MemtableNode: Equatable {
     self.raw = raw
   }
 
-  private var height: Int { Int(raw.load(fromByteOffset: Self.firstVersion + 14, as: UInt8.self)) }
+  /// The ordinal of the first version.
+  var firstOrdinal: UInt64 { raw.load(fromByteOffset: Self.firstVersion, as: UInt64.self) }
+  /// The number of levels.
+  var height: Int { Int(raw.load(fromByteOffset: Self.firstVersion + 14, as: UInt8.self)) }
   private var keyBytes: Int { Int(raw.load(fromByteOffset: Self.firstVersion + 12, as: UInt16.self)) }
 
   var key: UnsafeRawBufferPointer {

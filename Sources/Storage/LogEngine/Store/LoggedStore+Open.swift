@@ -26,16 +26,18 @@ extension LoggedStore {
       return LoggedStore(
         LoggedTables(base: base, folder: folder, settings: settings, log: nil, view: view, secret: newSecret))
     }
+    var load = MemtableLoad(view.active.table)
     let log = try FileLog.recover(in: folder, after: position, secret: secret, sizes: settings.log) {
       (batch, position) throws(StorageError) in
       do throws(CommitBatchError) {
-        try view.active.add(batch, ordinal: &view.ordinal)
+        try load.add(batch, &view.active.ranges, ordinal: &view.ordinal)
       } catch {
         throw .corruption(
           path: folder.path,
           detail: "commit \(position.sequence) is wrong at byte \(error.offset): \(error.problem)")
       }
     }
+    load.finish()
     view.position = log.position
     return LoggedStore(
       LoggedTables(base: base, folder: folder, settings: settings, log: log, view: view, secret: secret))

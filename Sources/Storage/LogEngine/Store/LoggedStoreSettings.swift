@@ -14,6 +14,8 @@ package struct LoggedStoreSettings: Sendable {
   /// memory: about 4 MiB. LMDB keeps the memory of the largest transaction. Smaller transactions also let the log sync
   /// between them.
   package var flushOperationsMax = 1024
+  /// The same while no writer needs the room, for less memory and shorter work between two turns of other threads.
+  package var quietFlushOperationsMax = 256
   /// The longest time that a writer waits before it begins, while the other memtable is being flushed and the active one
   /// fills too fast, in microseconds.
   package var pauseMicrosecondsMax = 50_000

@@ -34,6 +34,8 @@ final class LoggedTables: @unchecked Sendable {
   private let freezes = Atomic<Int>(0)
   /// The keys of the flushing table that are in the data file.
   private let flushedKeys = Atomic<Int>(0)
+  /// Whether a thread waits for the flush.
+  private let isAwaited = Atomic<Bool>(false)
   /// Whether the budget wants the active table to be flushed.
   private let isFlushWanted = Atomic<Bool>(false)
 
@@ -87,18 +89,17 @@ final class LoggedTables: @unchecked Sendable {
   /// - Throws: ``StorageError/tooManyReaders(limit:)`` if all reader slots of the data file are in use.
   func snapshot() throws(StorageError) -> any KeyValueSnapshot {
     while true {
-      let view = view.withLock { $0 }
+      let (seen, freezesBefore) = view.withLock { view in
+        (view.isEmpty ? nil : (view.active, view.flushing, view.ordinal), view.freezes)
+      }
       let snapshot = try base.snapshot()
-      guard freezes.load(ordering: .sequentiallyConsistent) == view.freezes else {
+      guard freezes.load(ordering: .sequentiallyConsistent) == freezesBefore else {
         snapshot.end()
         continue
       }
-      return view.isEmpty ? snapshot : LoggedSnapshot(layers(view, snapshot, ordinal: view.ordinal))
+      guard let (active, flushing, ordinal) = seen else { return snapshot }
+      return LoggedSnapshot(Layers(active: active, flushing: flushing, ordinal: ordinal, base: snapshot))
     }
-  }
-
-  private func layers(_ view: View, _ snapshot: any KeyValueSnapshot, ordinal: UInt64) -> Layers {
-    Layers(active: view.active, flushing: view.flushing, ordinal: ordinal, base: snapshot)
   }
 
   // MARK: Writing
@@ -121,7 +122,8 @@ final class LoggedTables: @unchecked Sendable {
     try makeRoom()
     let view = view.withLock { $0 }
     let transaction = LoggedTransaction(
-      layers(view, try base.snapshot(), ordinal: .max), after: view.ordinal, reusing: spareBatch,
+      Layers(active: view.active, flushing: view.flushing, ordinal: .max, base: try base.snapshot()),
+      after: view.ordinal, reusing: spareBatch,
       singleRemovalsMax: settings.singleRemovalsMax)
     spareBatch = CommitBatch()
     defer {
@@ -175,7 +177,7 @@ final class LoggedTables: @unchecked Sendable {
     let view = view.withLock { $0 }
     guard view.flushing != nil else { return startFlushIfFull() }
     if isFull(view) || settings.budget.isFull {
-      flushAndWait(on: flusher)
+      flushAndWait()
       try checkFlush()
       startFlushIfFull()
     } else if view.flushFailure == nil, !settings.flushesInline {
@@ -187,22 +189,25 @@ final class LoggedTables: @unchecked Sendable {
   /// little, instead of all of them until the flush ends.
   private func keepPace() {
     var waited = 0
-    while waited < settings.pauseMicrosecondsMax, isAheadOfFlush() {
+    while waited < settings.pauseMicrosecondsMax, isAheadOfFlush(by: Self.leadMax) {
       settings.pause(Self.pauseMicroseconds)
       waited += Self.pauseMicroseconds
     }
   }
 
   private static let pauseMicroseconds = 1000
+  /// The lead of the filled part over the flushed part from which writers wait, and that from which the flush hurries.
+  private static let leadMax = 0.125
+  private static let urgentLead = 0.03
 
-  /// Whether the filled part of the room is larger than the flushed part of the other table by more than an eighth.
-  private func isAheadOfFlush() -> Bool {
+  /// Whether the filled part of the room is larger than the flushed part of the other table by more than `lead`.
+  private func isAheadOfFlush(by lead: Double) -> Bool {
     let view = view.withLock { $0 }
     guard view.flushing != nil, view.flushFailure == nil else { return false }
     let filled = view.active.table.allocatedBytes
     let room = min(settings.memtableBytesMax, settings.budget.freeBytes + filled)
     return Double(filled) / Double(max(1, room))
-      > Double(flushedKeys.load(ordering: .relaxed)) / Double(max(1, view.flushingKeys)) + 0.125
+      > Double(flushedKeys.load(ordering: .relaxed)) / Double(max(1, view.flushingKeys)) + lead
   }
 
   /// Whether the active table should be flushed. After a flush that failed, the table accepts little more.
@@ -258,22 +263,37 @@ final class LoggedTables: @unchecked Sendable {
   /// Flushes everything as ``LoggedStore/flushIfIdle()``.
   func flushIfIdle() { flusher.sync { flushIfIdleHere() } }
 
-  /// Flushes both tables if the last commit is the one of the last call. The caller is on `flusher`.
+  /// Flushes both tables if the last commit is the one of the last call. The caller is on `flusher`. Writers can go on
+  /// meanwhile.
   private func flushIfIdleHere() {
+    // A writer may hold its lock and wait for this queue. If the lock is taken, a writer is at work anyway.
+    var idleSequence: UInt64?
     let isAvailable: Void? = writerLock.withLockIfAvailable { _ in
-      let (timed, sequence) = view.withLock { view in
+      let (timed, last) = view.withLock { view in
         defer { view.timedSequence = nil }
         return (view.timedSequence, view.position.sequence)
       }
-      guard timed == sequence else { return setTimer() }
-      // If it fails, the next write tries again.
-      do throws(StorageError) { try flushAlone(on: nil) } catch { return }
-      spareBatch = CommitBatch()
-      try? log?.release(upTo: sequence, keepingSpares: false)
+      guard timed == last else { return setTimer() }
+      idleSequence = last
     }
-    // A writer is at work. It does not set a timer that is set.
+    // The writer does not set a timer that is set.
     if isAvailable == nil, !settings.flushesInline {
       idleTimer.schedule(deadline: .now() + settings.idleSeconds)
+    }
+    guard let idleSequence else { return }
+    // The table of a flush that failed comes first. If a flush fails now, the next write tries again.
+    writeFlushingTable()
+    _ = writerLock.withLockIfAvailable { _ in
+      let isIdle = view.withLock {
+        $0.flushing == nil && !$0.isActiveEmpty && $0.position.sequence == idleSequence
+      }
+      if isIdle, !isClosed, log != nil { freeze() }
+    }
+    writeFlushingTable()
+    _ = writerLock.withLockIfAvailable { _ in
+      guard view.withLock({ $0.isEmpty && $0.position.sequence == idleSequence }) else { return }
+      spareBatch = CommitBatch()
+      try? log?.release(upTo: idleSequence, keepingSpares: false)
     }
   }
 
@@ -291,26 +311,28 @@ final class LoggedTables: @unchecked Sendable {
     settings.budget.beginFlush(ObjectIdentifier(self))
   }
 
-  /// Waits for the flush that runs, if any, and tries again if it failed. On no queue, flushes on this thread.
-  private func flushAndWait(on queue: DispatchQueue?) {
-    guard let queue, !settings.flushesInline else { return writeFlushingTable() }
-    queue.sync { self.writeFlushingTable() }
+  /// Waits for the flush that runs, if any, and tries again if it failed.
+  private func flushAndWait() {
+    guard !settings.flushesInline else { return writeFlushingTable() }
+    isAwaited.store(true, ordering: .relaxed)
+    defer { isAwaited.store(false, ordering: .relaxed) }
+    flusher.sync { self.writeFlushingTable() }
   }
 
   /// Moves everything to the data file as ``LoggedStore/flush()``.
   func flush() throws(StorageError) {
     var failure: StorageError?
     writerLock.withLock { _ in
-      do throws(StorageError) { try flushAlone(on: flusher) } catch { failure = error }
+      do throws(StorageError) { try flushAlone() } catch { failure = error }
     }
     if let failure { throw failure }
   }
 
-  /// Flushes both tables. The caller is the writer, and is on `flusher` if `queue` is `nil`.
-  private func flushAlone(on queue: DispatchQueue?) throws(StorageError) {
+  /// Flushes both tables. The caller is the writer.
+  private func flushAlone() throws(StorageError) {
     guard log != nil else { return }
     for _ in 0..<2 {
-      flushAndWait(on: queue)
+      flushAndWait()
       try checkFlush()
       guard view.withLock({ !$0.isEmpty }) else { return }
       freeze()
@@ -340,15 +362,20 @@ final class LoggedTables: @unchecked Sendable {
     try? log?.release(upTo: position.sequence, keepingSpares: true)
   }
 
-  /// Writes a table in transactions of bounded size, and the position with the last of them.
+  /// Writes a table in transactions of bounded size, and the position with the last of them. If no writer needs the
+  /// room, the flush leaves the processors to other threads.
   ///
   /// A crash in between leaves a part of the table in the data file and the old position. Replaying the commits after
   /// that position then gives the same state, because operations are absolute.
   private func write(_ layer: MemtableLayer, upTo position: LogPosition) throws(StorageError) {
     let mark = LogMark(isOpen: true, position: position.encoded(secret: secret))
-    try MemtableFlush.write(layer, to: base, mark, operationsMax: settings.flushOperationsMax) { keys in
-      flushedKeys.store(keys, ordering: .relaxed)
-    }
+    try MemtableFlush.write(
+      layer, to: base, mark, operationsMax: settings.flushOperationsMax,
+      quietOperationsMax: min(settings.quietFlushOperationsMax, settings.flushOperationsMax),
+      report: { keys in flushedKeys.store(keys, ordering: .relaxed) },
+      isUrgent: {
+        settings.flushesInline || isAwaited.load(ordering: .relaxed) || isAheadOfFlush(by: Self.urgentLead)
+      })
   }
 
   /// Waits until no other thread uses this object, moves everything to the data file, and removes the log. The caller has
@@ -356,6 +383,7 @@ final class LoggedTables: @unchecked Sendable {
   func close() throws(StorageError) {
     writerLock.withLock { _ in isClosed = true }
     idleTimer.cancel()
+    isAwaited.store(true, ordering: .relaxed)
     flusher.sync {}
     settings.budget.remove(ObjectIdentifier(self))
     guard let log else { return }

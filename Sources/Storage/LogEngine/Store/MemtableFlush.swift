@@ -8,6 +8,8 @@ struct MemtableFlush {
   private var next: MemtableNode?
   /// The number of keys passed.
   private(set) var keys = 0
+  /// Whether everything is written.
+  private(set) var isDone = false
 
   init(_ layer: MemtableLayer) {
     self.layer = layer
@@ -16,19 +18,29 @@ struct MemtableFlush {
 
   /// Writes a table in transactions of bounded size, and a mark with the last of them. After each transaction, `report`
   /// gets the number of keys written so far.
+  ///
+  /// As long as `isUrgent` returns `false`, the transactions are small and on a thread of low priority.
   static func write(
-    _ layer: MemtableLayer, to base: any MarkedStore, _ mark: LogMark, operationsMax: Int,
-    report: (_ keys: Int) -> Void = { _ in }
+    _ layer: MemtableLayer, to base: any MarkedStore, _ mark: LogMark, operationsMax: Int, quietOperationsMax: Int,
+    report: (_ keys: Int) -> Void, isUrgent: () -> Bool
   ) throws(StorageError) {
     var flush = MemtableFlush(layer)
-    var isDone = false
-    while !isDone {
-      try base.writeMarked { (transaction) throws(StorageError) in
-        isDone = try flush.writeSome(to: transaction, operationsMax: operationsMax)
-        return isDone ? mark : nil
-      }
-      report(flush.keys)
+    var failure: StorageError?
+    func run(while condition: Bool, _ operationsMax: Int) {
+      do throws(StorageError) {
+        while !flush.isDone, isUrgent() == condition {
+          try base.writeMarked { (transaction) throws(StorageError) in
+            try flush.writeSome(to: transaction, operationsMax: operationsMax) ? mark : nil
+          }
+          report(flush.keys)
+        }
+      } catch { failure = error }
     }
+    while !flush.isDone, failure == nil {
+      run(while: true, operationsMax)
+      if !flush.isDone, failure == nil { QuietThread.run { run(while: false, quietOperationsMax) } }
+    }
+    if let failure { throw failure }
   }
 
   /// Writes the next operations, about `operationsMax` of them. Returns whether these were the last.
@@ -54,6 +66,7 @@ struct MemtableFlush {
       }
       operations += 1
     }
+    isDone = true
     return true
   }
 
