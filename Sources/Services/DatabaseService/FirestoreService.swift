@@ -11,7 +11,7 @@ package import RulesEngine
 /// 2. Reads are synchronous, on the caller's thread. Commits respond later through a completion handler.
 /// 3. Methods throw errors of all layers. The protocol handlers convert them with ``Status/init(_:database:)``.
 package final class FirestoreService: Sendable {
-  private let databases: DatabaseRegistry
+  let databases: DatabaseRegistry
   /// The rules of the databases.
   let rules: RulesRegistry
   package let mode: ServerMode

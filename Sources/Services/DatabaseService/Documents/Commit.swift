@@ -26,9 +26,9 @@ extension FirestoreService {
   }
 
   /// Checks that there is room for a commit before its request of this many bytes is decoded.
-  /// - Throws: `UNAVAILABLE` if too many commits are unfinished.
+  /// - Throws: ``CommitError/overloaded(waitingBytesMax:)`` if too many commits are unfinished.
   package func checkRoom(forCommitOf bytes: Int) throws {
-    try DocumentDatabase.checkRoom(forCommitOf: bytes)
+    try databases.checkRoom(forCommitOf: bytes)
   }
 
   /// Commits one write and passes the resulting document to `completion`.
