@@ -129,6 +129,8 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
   private func process() {
     guard !isProcessing else { return }
     isProcessing = true
+    // Each use of an unowned reference counts references.
+    let connection = self.connection
     while connection.isOpen, !connection.isWritePending {
       if source != nil {
         guard !isWaiting, hasTurn(server.loop.hasTime, at: server.loop.atNextTurn), pull() else { break }
@@ -171,6 +173,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
 
   /// Handles one request of the input. Returns `false` if no complete request has arrived.
   private func parseNext() -> Bool {
+    let connection = self.connection
     guard !connection.input.isEmpty, let message = connection.input.bytes else { return false }
     let available = connection.input.count
     var count = available
@@ -306,6 +309,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
 
   /// Adjusts reading, the deadline and the socket to the session's state.
   private func settle() {
+    let connection = self.connection
     guard connection.isOpen else { return }
     if isEnding && !isInFlight {
       connection.finish()
