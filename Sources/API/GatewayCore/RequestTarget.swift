@@ -1,7 +1,7 @@
 import Glibc
 
 extension UnsafeRawBufferPointer {
-  /// Returns the offset of the first byte at or after `start` that equals `byte`, or the count if there is none.
+  /// Returns the offset of the first byte at or after `start` that equals `byte`. Returns the count if no byte does.
   package func offset(of byte: UInt8, from start: Int = 0) -> Int {
     guard let baseAddress, start < count, let found = memchr(baseAddress + start, Int32(byte), count - start) else {
       return count

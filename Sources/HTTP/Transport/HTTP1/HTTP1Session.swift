@@ -9,6 +9,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
 
   private let server: LoopServer
   private let parser: HTTP1Parser
+  /// Functions that use it often do so through a local constant, because each use of `unowned` counts references.
   private unowned let connection: Connection
   private var exchange: Exchange
   /// Whether the handler has a request whose response is not complete.
@@ -129,7 +130,6 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
   private func process() {
     guard !isProcessing else { return }
     isProcessing = true
-    // Each use of an unowned reference counts references.
     let connection = self.connection
     while connection.isOpen, !connection.isWritePending {
       if source != nil {
@@ -406,7 +406,6 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
   }
 
   /// Writes a response. If `body` throws, the output is as before.
-
   private func write(
     status: Int, headers: (inout HeaderWriter) -> Void, isCompressed: Bool, hasBody: Bool,
     body: (inout [UInt8]) throws -> Void

@@ -261,7 +261,7 @@ struct ReservedJSON {
 extension JSONWriter {
   /// Calls `body` to write one value with a ``ReservedJSON``, or members if an object is open.
   ///
-  /// - Throws: The error that `body` throws. What it has written is then part of ``bytes``.
+  /// - Throws: The error that `body` throws. The text that it has written is then part of ``bytes``.
   mutating func reserving(_ body: (inout ReservedJSON) throws(WireError) -> Void) throws(WireError) {
     // `withUnsafeTemporaryAllocation` rethrows untyped errors, so the outcome is returned as a value.
     let outcome = withUnsafeTemporaryAllocation(byteCount: ReservedJSON.byteCount, alignment: 16) {
