@@ -261,3 +261,44 @@ import TestSupport
     )
   }
 }
+
+@Suite struct ReservedJSONTests {
+  /// The lengths of texts around the size of the block, and far above it.
+  static let lengths = [0, 1, 63, 64, 65, 500, 512, 513, 900, 960, 1000, 1023, 1024, 1025, 5000, 100_000]
+
+  @Test(arguments: lengths)
+  func textsOfAnyLengthReadBack(length: Int) throws {
+    let plain = String(repeating: "x", count: length)
+    let tree = Value.map(
+      MapValue([
+        ("a" + plain.prefix(400), .string(plain)),
+        ("b", .array([.string(plain + "\n"), .integer(.min), .string(plain)])),
+        ("c", .bytes(Array(plain.utf8))), ("d", .double(-1.7976931348623157e308)),
+      ]))
+    let text = try json(tree)
+    #expect(text.utf8.count > 3 * length)
+    #expect(try value(json: text) == tree)
+    #expect(try value(json: json(tree, .pretty)) == tree)
+  }
+
+  @Test func everyOffsetInTheBlockReadsBack() throws {
+    // The block is sent when less than 64 bytes of it are left.
+    for length in stride(from: 900, through: 1030, by: 2) {
+      let tree = Value.array([
+        .string(String(repeating: "x", count: length)), .integer(-12), .null,
+        .timestamp(Timestamp(uncheckedMicroseconds: 1)), .double(0.1), .boolean(true),
+        .geoPoint(GeoPoint(latitude: 1.5, longitude: -7.25)),
+        .map(MapValue([("k", .reference("projects/p/databases/d/documents/a/b"))])),
+      ])
+      #expect(try value(json: json(tree)) == tree)
+      #expect(try value(json: json(tree, .pretty)) == tree)
+    }
+  }
+
+  @Test func deepValuesAreIndentedByTwoPerLevel() throws {
+    let tree = (0..<19).reduce(Value.null) { inner, _ in .map(MapValue([("m", inner)])) }
+    let lines = try json(tree, .pretty).split(separator: "\n")
+    let deepest = try #require(lines.first { $0.contains("nullValue") })
+    #expect(deepest == String(repeating: " ", count: 2 * (3 * 19 + 1)) + "\"nullValue\": null")
+  }
+}

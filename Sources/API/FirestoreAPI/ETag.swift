@@ -7,14 +7,21 @@ import WireFormat
 enum ETag {
   /// Returns the tag of a version.
   static func make(incarnation: UInt64, version: Int64) -> String {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(32)
-    bytes.append(contentsOf: "W/\"".utf8)
-    Base32.append(incarnation, to: &bytes)
-    bytes.append(UInt8(ascii: "-"))
-    Base32.append(UInt64(bitPattern: version), to: &bytes)
-    bytes.append(UInt8(ascii: "\""))
-    return String(decoding: bytes, as: UTF8.self)
+    String(unsafeUninitializedCapacity: 5 + 2 * Base32.digitsMax) { bytes in
+      var count = 0
+      func put(_ character: Unicode.Scalar) {
+        bytes[count] = UInt8(ascii: character)
+        count += 1
+      }
+      put("W")
+      put("/")
+      put("\"")
+      count += Base32.write(incarnation, to: bytes[count...])
+      put("-")
+      count += Base32.write(UInt64(bitPattern: version), to: bytes[count...])
+      put("\"")
+      return count
+    }
   }
 
   /// Whether an `If-None-Match` header contains the tag, compared weakly. `*` matches every tag.

@@ -126,7 +126,7 @@ package struct HTTPGateway: Sendable {
     _ service: FirestoreService, _ authenticator: Authenticator, _ channels: WebChannelHandler,
     _ files: StorageService?, _ accounts: AccountStore
   ) -> [any Endpoint] {
-    let rest = RESTHandler(service, authenticator)
+    let rest = RESTHandler(service, authenticator, project: accounts.project.id)
     return ChangeFeedHandler(rest).endpoints + rest.endpoints + GRPCHandler(service, authenticator).endpoints
       + channels.endpoints + AdminHandler(service, authenticator).endpoints
       + EmulatorHandler(service, authenticator, files: files, accounts: accounts).endpoints

@@ -1,7 +1,17 @@
+import Glibc
+
 extension UnsafeRawBufferPointer {
+  /// Returns the offset of the first byte at or after `start` that equals `byte`. Returns the count if no byte does.
+  package func offset(of byte: UInt8, from start: Int = 0) -> Int {
+    guard let baseAddress, start < count, let found = memchr(baseAddress + start, Int32(byte), count - start) else {
+      return count
+    }
+    return UnsafeRawPointer(found) - baseAddress
+  }
+
   /// Splits a request target at the `?`.
   package var pathAndQuery: (path: UnsafeRawBufferPointer, query: UnsafeRawBufferPointer) {
-    let mark = firstIndex(of: UInt8(ascii: "?")) ?? count
+    let mark = offset(of: UInt8(ascii: "?"))
     return (
       UnsafeRawBufferPointer(rebasing: self[..<mark]),
       UnsafeRawBufferPointer(rebasing: self[Swift.min(mark + 1, count)...])

@@ -149,11 +149,10 @@ package struct Responder: Sendable {
   }
 
   private func writeHeaders(_ headers: inout HeaderWriter, etag: String?) {
-    headers.add("Content-Type", "application/json; charset=UTF-8")
-    headers.add("X-Content-Type-Options", "nosniff")
+    headers.add(lines: "Content-Type: application/json; charset=UTF-8\r\nX-Content-Type-Options: nosniff\r\n")
     if let etag {
       headers.add("ETag", etag)
-      headers.add("Cache-Control", "private, no-cache")
+      headers.add(lines: "Cache-Control: private, no-cache\r\n")
     }
     if let retryAfterSeconds { headers.add("Retry-After", "\(retryAfterSeconds)") }
     writeOrigin(&headers)

@@ -99,44 +99,52 @@ extension Timestamp {
     self = moment
   }
 
+  /// The maximum length of the time in RFC 3339, `2025-03-27T14:30:00.123456Z`.
+  package static let rfc3339CountMax = 27
+
   /// Appends the time in RFC 3339, in UTC, with 0, 3 or 6 fraction digits: the fewest that are exact.
   ///
   /// Source: firestore-api.md, section 1.5. Cost: no allocation except the growth of `out`.
   package func appendRFC3339(to out: inout [UInt8]) {
+    withUnsafeTemporaryAllocation(byteCount: Self.rfc3339CountMax, alignment: 1) { text in
+      guard let start = text.baseAddress else { return }
+      out.append(raw: UnsafeRawBufferPointer(start: start, count: storeRFC3339(at: start)))
+    }
+  }
+
+  /// Stores the time as ``appendRFC3339(to:)`` appends it, and returns its length, at most ``rfc3339CountMax``.
+  package func storeRFC3339(at text: UnsafeMutableRawPointer) -> Int {
     let seconds = self.seconds
     let (days, inDay) = CivilDate.split(Int(seconds))
     let date = CivilDate(daysSince1970: days)
-    // `2025-03-27T14:30:00.123456Z` is written in place, because every response contains two or more of these.
-    withUnsafeTemporaryAllocation(byteCount: 27, alignment: 1) { text in
-      func put(_ value: Int, at offset: Int, width: Int) {
-        var rest = UInt32(truncatingIfNeeded: value)
-        for place in stride(from: offset + width - 1, through: offset, by: -1) {
-          text[place] = UInt8(truncatingIfNeeded: 0x30 + rest % 10)
-          rest /= 10
-        }
-      }
-      put(date.year, at: 0, width: 4)
-      text[4] = UInt8(ascii: "-")
-      put(date.month, at: 5, width: 2)
-      text[7] = UInt8(ascii: "-")
-      put(date.day, at: 8, width: 2)
-      text[10] = UInt8(ascii: "T")
-      put(inDay / 3600, at: 11, width: 2)
-      text[13] = UInt8(ascii: ":")
-      put(inDay / 60 % 60, at: 14, width: 2)
-      text[16] = UInt8(ascii: ":")
-      put(inDay % 60, at: 17, width: 2)
-      var count = 19
-      let fraction = Int(microseconds - seconds * 1_000_000)
-      if fraction != 0 {
-        text[19] = UInt8(ascii: ".")
-        let isMilliseconds = fraction.isMultiple(of: 1000)
-        put(isMilliseconds ? fraction / 1000 : fraction, at: 20, width: isMilliseconds ? 3 : 6)
-        count = isMilliseconds ? 23 : 26
-      }
-      text[count] = UInt8(ascii: "Z")
-      out.append(raw: UnsafeRawBufferPointer(rebasing: text[...count]))
+    // Every response contains two or more times, so each pair of digits is computed without a division.
+    func put(_ value: Int, at offset: Int, before mark: Unicode.Scalar) {
+      let pair = UInt32(truncatingIfNeeded: value)
+      let tens = (pair &* 103) >> 10
+      text.storeBytes(of: UInt8(truncatingIfNeeded: 0x30 &+ tens), toByteOffset: offset, as: UInt8.self)
+      text.storeBytes(
+        of: UInt8(truncatingIfNeeded: 0x30 &+ pair &- tens &* 10), toByteOffset: offset + 1, as: UInt8.self)
+      text.storeBytes(of: UInt8(ascii: mark), toByteOffset: offset + 2, as: UInt8.self)
     }
+    let minutes = inDay / 60
+    put(date.year / 100, at: 0, before: "0")
+    put(date.year % 100, at: 2, before: "-")
+    put(date.month, at: 5, before: "-")
+    put(date.day, at: 8, before: "T")
+    put(minutes / 60, at: 11, before: ":")
+    put(minutes % 60, at: 14, before: ":")
+    put(inDay % 60, at: 17, before: "Z")
+    let fraction = Int(microseconds - seconds * 1_000_000)
+    guard fraction != 0 else { return 20 }
+    put(fraction / 10_000, at: 20, before: "0")
+    text.storeBytes(of: UInt8(ascii: "."), toByteOffset: 19, as: UInt8.self)
+    if fraction.isMultiple(of: 1000) {
+      put(fraction / 1000 % 100, at: 21, before: "Z")
+      return 24
+    }
+    put(fraction / 100 % 100, at: 22, before: "0")
+    put(fraction % 100, at: 24, before: "Z")
+    return 27
   }
 }
 

@@ -27,7 +27,8 @@ extension GRPCHandler {
     try decode(message, RunQueryRequest(below: parent.path), in: parent.database, call) { [service] run, call in
       let cursor = try service.runQuery(run, in: parent.database, as: call.caller)
       call.send(
-        QueryResponseProducer(cursor, mask: run.query.projection, in: parent.database), in: parent.database)
+        QueryResponseProducer(cursor, mask: run.query.projection, root: parent.database.documentsRootBytes),
+        in: parent.database)
     }
   }
 

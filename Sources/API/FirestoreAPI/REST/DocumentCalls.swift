@@ -12,7 +12,7 @@ extension RESTHandler {
     get.mask = try call.parameters.mask("mask.fieldPaths")
     get.consistency = try call.parameters.consistency()
     let known = request.header("if-none-match")
-    let root = call.database.documentsRootBytes
+    let root = call.target.root
     try service.getDocument(get.key, in: call.database, as: call.caller, consistency: get.consistency) {
       document, incarnation in
       let tag = ETag.make(incarnation: incarnation, version: document.updateVersion)

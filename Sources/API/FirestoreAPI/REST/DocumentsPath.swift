@@ -1,12 +1,15 @@
 import DatabaseService
 import DocumentModel
 import GatewayCore
+import Glibc
 import Transport
 import WireFormat
 
 /// The part of a URL that names documents: a database, and a path from its documents root.
 struct DocumentsPath {
   let database: DatabaseID
+  /// The name of the database's documents root, in UTF-8.
+  let root: [UInt8]
   /// The segments after `documents`, joined by `/`, not checked yet.
   let path: [UInt8]
   /// The number of segments in the path.
@@ -17,8 +20,13 @@ struct DocumentsPath {
   ///
   /// - Throws: ``Status`` if the percent-encoding is malformed, ``ModelError`` if no database can have the name, or
   ///   an ID contains an encoded `/`.
-  init(_ request: borrowing HTTPRequest, _ call: RoutedCall) throws {
-    database = try Self.database(request, call)
+  init(_ request: borrowing HTTPRequest, _ call: RoutedCall, usual: UsualDatabase? = nil) throws {
+    if let usual, usual.isNamed(by: call.part(0, of: request), call.part(1, of: request)) {
+      (database, root) = (usual.id, usual.root)
+    } else {
+      database = try Self.database(request, call)
+      root = database.documentsRootBytes
+    }
     (path, segmentCount) = try Self.decoded(call.part(2, of: request))
   }
 
@@ -115,5 +123,34 @@ struct DocumentsPath {
   private var name: String {
     path.isEmpty
       ? database.documentsRoot : database.documentsRoot + "/" + String(decoding: path, as: UTF8.self)
+  }
+}
+
+/// The default database of the server's project, which most requests name. Its names need not be decoded and checked for
+/// each request.
+struct UsualDatabase: Sendable {
+  let id: DatabaseID
+  /// The name of its documents root, in UTF-8.
+  let root: [UInt8]
+  private let project: [UInt8]
+  private let database: [UInt8]
+
+  /// Describes the default database of a project; `nil` if no database can have the name.
+  init?(of project: String) {
+    guard let id = DatabaseID(project: project) else { return nil }
+    self.id = id
+    root = id.documentsRootBytes
+    self.project = Array(id.project.utf8)
+    database = Array(id.database.utf8)
+  }
+
+  /// Whether parts of a URL are the names of the database, without an encoded character.
+  func isNamed(by project: UnsafeRawBufferPointer, _ database: UnsafeRawBufferPointer) -> Bool {
+    Self.isEqual(project, self.project) && Self.isEqual(database, self.database)
+  }
+
+  private static func isEqual(_ part: UnsafeRawBufferPointer, _ name: [UInt8]) -> Bool {
+    guard part.count == name.count, let start = part.baseAddress else { return false }
+    return name.withUnsafeBytes { name in name.baseAddress.map { memcmp(start, $0, name.count) == 0 } ?? false }
   }
 }

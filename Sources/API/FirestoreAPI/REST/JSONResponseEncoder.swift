@@ -10,7 +10,13 @@ struct JSONResponseEncoder: ResponseEncoder {
 
   var byteCount: Int { json.bytes.count }
 
-  mutating func begin() { json.beginArray() }
+  mutating func begin() {
+    // Space for some twenty documents, so that a short response does not grow step by step.
+    json.bytes.reserveCapacity(Self.firstBytes)
+    json.beginArray()
+  }
+
+  private static let firstBytes = 8 * 1024
 
   mutating func append(_ message: some EncodableMessage) throws {
     json.beginObject()

@@ -11,7 +11,7 @@ extension RESTHandler {
     let message = RunQueryRequest(below: try call.target.parent())
     try decode(request, call, message, isStreaming: true) { [service] run in
       let cursor = try service.runQuery(run, in: call.database, as: call.caller)
-      call.send(QueryResponseProducer(cursor, mask: run.query.projection, in: call.database))
+      call.send(QueryResponseProducer(cursor, mask: run.query.projection, root: call.target.root))
     }
   }
 

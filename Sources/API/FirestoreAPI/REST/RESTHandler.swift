@@ -19,18 +19,20 @@ package final class RESTHandler: API {
   }
 
   package let authenticator: Authenticator
+  private let usual: UsualDatabase?
 
-  /// Creates a handler for the documents of a service.
-  package init(_ service: FirestoreService, _ authenticator: Authenticator) {
+  /// Creates a handler for the documents of a service. Most requests name the default database of `project`.
+  package init(_ service: FirestoreService, _ authenticator: Authenticator, project: String) {
     self.service = service
     self.authenticator = authenticator
+    usual = UsualDatabase(of: project)
   }
 
   /// Returns the parts of a request that all methods need.
   ///
   /// - Throws: an error for ``refuse(_:_:_:)`` if the URL is malformed or the body is too large.
   func call(_ request: borrowing HTTPRequest, _ routed: RoutedCall) throws -> RESTRequest {
-    let target = try DocumentsPath(request, routed)
+    let target = try DocumentsPath(request, routed, usual: usual)
     // The transport accepts the request sizes of the largest edition, so check the limit of this database's edition.
     if !request.body.isEmpty {
       let bytesMax = service.edition(of: target.database).requestBytesMax
@@ -147,7 +149,7 @@ struct RESTRequest: Sendable {
   /// Responds with the fields of a document that a mask selects, or with an error.
   func send(_ result: Result<Document, Status>, mask: FieldMask?) {
     do {
-      EncodedDocument.with(try result.get(), root: database.documentsRootBytes) {
+      EncodedDocument.with(try result.get(), root: target.root) {
         send(MaskedDocument($0, mask: mask))
       }
     } catch { fail(error) }

@@ -29,10 +29,11 @@ final class QueryResponseProducer: ResponseProducer {
     }
   }
 
-  init(_ cursor: RunQueryCursor, mask: FieldMask?, in database: DatabaseID) {
+  /// Creates a producer of the documents of a cursor. `root` is the name of their documents root.
+  init(_ cursor: RunQueryCursor, mask: FieldMask?, root: [UInt8]) {
     self.cursor = cursor
     self.mask = mask
-    root = database.documentsRootBytes
+    self.root = root
   }
 
   func produce(_ emit: (RunQueryResponse) throws -> Bool) throws -> Bool {

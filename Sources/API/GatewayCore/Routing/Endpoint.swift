@@ -71,12 +71,12 @@ private struct BoundRoute<Target: API>: Endpoint {
     guard !match.isWrongMethod else { throw RouteError.wrongMethod }
     guard route.access != .everyone else { return RoutedCall(.unauthenticated, match, responder) }
     let caller = try target.authenticate(request, route.access)
-    try route.access.require(caller, target.authenticator)
-    if let limiter = target.authenticator.limiter, route.kind != .operations { try limiter.admit(caller, request) }
-    if let quota = target.authenticator.requestQuota, quota.isLimited, route.kind != .operations {
+    let authenticator = target.authenticator
+    try route.access.require(caller, authenticator)
+    if let limiter = authenticator.limiter, route.kind != .operations { try limiter.admit(caller, request) }
+    if let quota = authenticator.requestQuota, quota.isLimited, route.kind != .operations {
       try quota.admit(request)
     }
-    let authenticator = target.authenticator
     if authenticator.isForEmulator, caller.isAdmin || route.isForTools,
       request.isFromForeignPage(hostName: authenticator.hostName)
     {

@@ -1,3 +1,4 @@
+import Glibc
 package import Transport
 
 /// Finds the route of a request: first by the segments of the path, then by method, verb and condition.
@@ -114,7 +115,7 @@ package struct Router: Sendable {
   ) -> Bool {
     let path = search.path
     guard start <= path.count else { return select(nodes[node].ends, captured, &search, request) }
-    let end = path[start...].firstIndex(of: UInt8(ascii: "/")) ?? path.count
+    let end = path.offset(of: UInt8(ascii: "/"), from: start)
     let segment = UnsafeRawBufferPointer(rebasing: path[start..<end])
     if let next = literal(segment, of: node), find(next, from: end + 1, captured: captured, &search, request) {
       return true
@@ -133,8 +134,13 @@ package struct Router: Sendable {
   }
 
   private func literal(_ segment: UnsafeRawBufferPointer, of node: Int) -> Int? {
-    for (text, next) in nodes[node].literals where text.count == segment.count {
-      if text.elementsEqual(segment) { return next }
+    let literals = nodes[node].literals
+    for index in literals.indices where literals[index].text.count == segment.count {
+      let isEqual = literals[index].text.withUnsafeBytes { text in
+        guard let left = text.baseAddress, let right = segment.baseAddress else { return true }
+        return memcmp(left, right, segment.count) == 0
+      }
+      if isEqual { return literals[index].node }
     }
     return nil
   }

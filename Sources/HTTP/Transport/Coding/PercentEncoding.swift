@@ -8,7 +8,7 @@ package enum PercentEncoding {
   ) -> Bool {
     // Most texts contain nothing to decode.
     guard text.contains(where: { $0 == UInt8(ascii: "%") || (plusIsSpace && $0 == UInt8(ascii: "+")) }) else {
-      out.append(contentsOf: text)
+      out.append(raw: text)
       return true
     }
     var index = 0

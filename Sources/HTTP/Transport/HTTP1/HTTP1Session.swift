@@ -9,6 +9,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
 
   private let server: LoopServer
   private let parser: HTTP1Parser
+  /// Functions that use it often do so through a local constant, because each use of `unowned` counts references.
   private unowned let connection: Connection
   private var exchange: Exchange
   /// Whether the handler has a request whose response is not complete.
@@ -129,6 +130,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
   private func process() {
     guard !isProcessing else { return }
     isProcessing = true
+    let connection = self.connection
     while connection.isOpen, !connection.isWritePending {
       if source != nil {
         guard !isWaiting, hasTurn(server.loop.hasTime, at: server.loop.atNextTurn), pull() else { break }
@@ -171,6 +173,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
 
   /// Handles one request of the input. Returns `false` if no complete request has arrived.
   private func parseNext() -> Bool {
+    let connection = self.connection
     guard !connection.input.isEmpty, let message = connection.input.bytes else { return false }
     let available = connection.input.count
     var count = available
@@ -306,6 +309,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
 
   /// Adjusts reading, the deadline and the socket to the session's state.
   private func settle() {
+    let connection = self.connection
     guard connection.isOpen else { return }
     if isEnding && !isInFlight {
       connection.finish()
@@ -402,7 +406,6 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
   }
 
   /// Writes a response. If `body` throws, the output is as before.
-
   private func write(
     status: Int, headers: (inout HeaderWriter) -> Void, isCompressed: Bool, hasBody: Bool,
     body: (inout [UInt8]) throws -> Void

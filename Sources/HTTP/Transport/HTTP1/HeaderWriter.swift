@@ -14,6 +14,9 @@ package struct HeaderWriter: ~Copyable {
     bytes.append("\r\n")
   }
 
+  /// Adds fields that are constants, each ended by CR and LF.
+  package mutating func add(lines: StaticString) { bytes.append(lines) }
+
   /// Adds a field. CR, LF and NUL in the value become spaces, so that a value cannot start another field.
   package mutating func add(_ name: StaticString, _ value: String) {
     addName(name)
@@ -48,8 +51,10 @@ package struct HeaderWriter: ~Copyable {
   }
 
   private mutating func endValue(from start: Int) {
-    for index in start..<bytes.count where bytes[index] == 0x0d || bytes[index] == 0x0a || bytes[index] == 0 {
-      bytes[index] = 0x20
+    bytes.withUnsafeMutableBufferPointer { bytes in
+      for index in start..<bytes.count where bytes[index] <= 0x0d {
+        if bytes[index] == 0x0d || bytes[index] == 0x0a || bytes[index] == 0 { bytes[index] = 0x20 }
+      }
     }
     bytes.append("\r\n")
   }

@@ -283,7 +283,7 @@ package final class Exchange: @unchecked Sendable {
   func keepTarget(_ target: UnsafeRawBufferPointer) {
     guard resources.failureLog != nil else { return }
     targetStart.removeAll(keepingCapacity: true)
-    targetStart.append(contentsOf: target.prefix(RequestRecord.pathBytesMax))
+    targetStart.append(raw: UnsafeRawBufferPointer(rebasing: target.prefix(RequestRecord.pathBytesMax)))
   }
 
   /// Reports to the log, once per request, a failure of the server itself and its cause. Clients see only the

@@ -195,16 +195,14 @@ final class CollectionCandidateIterator {
 
   /// Takes the name from the entry that was found. Returns `false` if its collection does not belong to the query.
   private func takeEntry(_ scans: OrderedIndexIterator) throws -> Bool {
-    guard let points else { return false }
+    guard let nameCount = points?.nameCount else { return false }
     place.removeAll(keepingCapacity: true)
-    place.append(contentsOf: points.idCode)
-    let name = place.suffix(points.nameCount)
+    points?.appendID(to: &place)
     guard scans.isGroup else {
-      idCode.removeAll(keepingCapacity: true)
-      idCode.append(contentsOf: name)
+      place.withUnsafeBytes { takeID(UnsafeRawBufferPointer(rebasing: $0.suffix(nameCount))) }
       return true
     }
-    guard let document = NameCode.decode(Array(name)), !document.isRoot, !document.isCollection else {
+    guard let document = NameCode.decode(Array(place.suffix(nameCount))), !document.isRoot, !document.isCollection else {
       throw StorageError.corruption(path: "groupEntries", detail: "an entry without a document path")
     }
     idCode.removeAll(keepingCapacity: true)

@@ -42,7 +42,7 @@ struct IntersectionIterator {
     if agreeing == 0 {
       guard try ranges[0].next() else { return end() }
       meter.readEntries()
-      try take(ranges[0])
+      try take(0)
       (agreeing, asked) = (1, 1)
     }
     while agreeing < ranges.count {
@@ -54,7 +54,7 @@ struct IntersectionIterator {
       if idCode.withUnsafeBytes({ Ordering.raw($0, found) }) == .equal {
         agreeing += 1
       } else {
-        try take(ranges[asked])
+        try take(asked)
         agreeing = 1
         // This check follows some progress, so that every slice gets further than the one before it.
         if meter.isSpent { return .paused }
@@ -73,7 +73,7 @@ struct IntersectionIterator {
   mutating func skip(_ countMax: Int) throws(StorageError) -> Int? {
     guard ranges.count == 1, agreeing == 0, !hasID else { return nil }
     let count = try ranges[0].skip(countMax)
-    if count < countMax { isAtEnd = true } else { try take(ranges[0]) }
+    if count < countMax { isAtEnd = true } else { try take(0) }
     return count
   }
 
@@ -82,10 +82,11 @@ struct IntersectionIterator {
     return .end
   }
 
-  private mutating func take(_ range: IndexRangeIterator) throws(StorageError) {
+  /// Copies the ID of a range's entry.
+  private mutating func take(_ range: Int) throws(StorageError) {
     idCode.removeAll(keepingCapacity: true)
-    idCode.append(raw: range.suffix)
-    guard isOfDeclaredIndexes, var value = range.entry?.value else { return }
+    idCode.append(raw: ranges[range].suffix)
+    guard isOfDeclaredIndexes, var value = ranges[range].entry?.value else { return }
     guard let count = OrderedCode.takeNumber(&value), count <= idCode.count else {
       throw .corruption(path: "compositeEntries", detail: "an entry without the position of the name")
     }
@@ -106,6 +107,8 @@ struct UnionIterator {
 
   /// The ID found last.
   var idCode: [UInt8] { scans[current].idCode }
+  /// Appends ``idCode`` to `bytes`.
+  func appendID(to bytes: inout [UInt8]) { bytes.append(contentsOf: scans[current].idCode) }
   /// The number of bytes of the name; see ``IntersectionIterator/nameCount``.
   var nameCount: Int { scans[current].nameCount }
 

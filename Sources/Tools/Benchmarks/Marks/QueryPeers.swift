@@ -1,17 +1,22 @@
+import Foundation
+
 extension Benchmark {
   static let queryPeers = Benchmark(
     name: "query-peers",
     summary: "a query and a whole collection over HTTP, compared with PocketBase and the emulator",
     meaning: """
       An equality filter on one field, an order by another, and 20 of about 5,000 matches: POST of a runQuery over 16
-      connections. PocketBase has an index on both fields; Hearth and the emulator use their automatic indexes. The
-      stream is a query for a whole collection over one connection, as compact JSON.
+      connections. Hearth and PocketBase have an index on both fields; the emulator needs no index. The second row
+      is the same query of a collection without that index. The stream is a query for a whole collection over one
+      connection, as compact JSON.
       """
   ) {
     var table = ResultTable("server", "work", "requests/s", "CPU µs/request", "Hearth against it", "mark")
-    let hearth = try HearthPeer()
+    let indexFile = "\(try Run.makeDirectory("query-peers"))/indexes.json"
+    try FirestoreFilling.indexes.write(toFile: indexFile, atomically: false, encoding: .utf8)
+    let hearth = try HearthPeer(["--indexes", indexFile])
     defer { hearth.process.stop() }
-    _ = try hearth.storeMany(10_000, into: "many")
+    for collection in ["many", "plain"] { _ = try hearth.storeMany(10_000, into: collection) }
     _ = try hearth.storeMany(5_000, into: "stream")
 
     func load(_ server: any PeerServer, _ target: String, _ body: String?, connections: Int = 16, warmUp: Int = 2)
@@ -25,12 +30,15 @@ extension Benchmark {
     }
     let runQuery = "\(FirestoreFilling.documents):runQuery?prettyPrint=false"
     let query = try load(hearth, runQuery, FirestoreFilling.query)
+    let plain = try load(
+      hearth, runQuery, FirestoreFilling.query.replacing("\"many\"", with: "\"plain\""))
     func add(_ name: String, _ work: String, _ load: Load, _ mark: String, against hearth: Load? = nil) {
       table.add(
         name, work, Format.count(load.requestsPerSecond), Format.tenths(load.cpuMicrosecondsPerRequest),
         hearth.map { Format.ratio($0.requestsPerSecond, to: load.requestsPerSecond) } ?? "", mark)
     }
     add("Hearth", "query, 20 of 10,000", query, "")
+    add("Hearth", "the same, automatic indexes only", plain, "")
     let stream = try load(
       hearth, runQuery, #"{"structuredQuery": {"from": [{"collectionId": "stream"}]}}"#, connections: 1)
     add("Hearth", "stream, 5,000", stream, "")
@@ -67,6 +75,12 @@ enum FirestoreFilling {
     {"structuredQuery": {"from": [{"collectionId": "many"}], "limit": 20, \
     "where": {"fieldFilter": {"field": {"fieldPath": "done"}, "op": "EQUAL", "value": {"booleanValue": true}}}, \
     "orderBy": [{"field": {"fieldPath": "count"}, "direction": "DESCENDING"}]}}
+    """
+
+  /// The index of both fields of the query, for the collection `many` alone.
+  static let indexes = """
+    {"indexes": [{"collectionGroup": "many", "queryScope": "COLLECTION", "fields": [\
+    {"fieldPath": "done", "order": "ASCENDING"}, {"fieldPath": "count", "order": "DESCENDING"}]}]}
     """
 
   /// Stores documents of five fields with different values, in commits of 500.

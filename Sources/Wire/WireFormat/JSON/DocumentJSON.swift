@@ -17,29 +17,39 @@ package enum DocumentJSON {
   static func appendMembers(
     of document: EncodedDocument, mask: FieldMask?, to writer: inout JSONWriter
   ) throws(WireError) {
-    writer.key("name")
-    writer.string(document.root, slash: document.path)
+    try writer.reserving { (json) throws(WireError) in try appendMembers(of: document, mask: mask, to: &json) }
+  }
+
+  /// Appends the members of a Document object.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the fields are damaged. The text is then incomplete.
+  static func appendMembers(
+    of document: EncodedDocument, mask: FieldMask?, to json: inout ReservedJSON
+  ) throws(WireError) {
+    json.key("name")
+    json.string(document.root, slash: document.path)
     let selection = mask.map(MaskSelection.init)
     if !document.fields.isEmpty, try selection?.keepsAnything(of: document.fields) ?? true {
-      writer.key("fields")
-      try append(document.fields, selection, depth: 0, to: &writer)
+      json.key("fields")
+      try append(document.fields, selection, depth: 0, to: &json)
     }
-    writer.key("createTime")
-    writer.timestamp(document.createTime)
-    writer.key("updateTime")
-    writer.timestamp(document.updateTime)
+    json.key("createTime")
+    json.timestamp(document.createTime)
+    json.key("updateTime")
+    json.timestamp(document.updateTime)
   }
 
   /// Appends an object with one member per field, each with a Value object.
   /// - Throws: ``WireError/malformedProtobuf(_:)`` if the fields are damaged. The text is then incomplete.
   package static func append(fields: EncodedMap, to writer: inout JSONWriter) throws(WireError) {
-    try append(fields, nil, depth: 0, to: &writer)
+    writer.separate()
+    try writer.reserving { (json) throws(WireError) in try append(fields, nil, depth: 0, to: &json) }
   }
 
   /// Appends a Value object.
   /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are damaged. The text is then incomplete.
   package static func append(_ value: EncodedValue, to writer: inout JSONWriter) throws(WireError) {
-    try append(value, nil, depth: 0, to: &writer)
+    writer.separate()
+    try writer.reserving { (json) throws(WireError) in try append(value, nil, depth: 0, to: &json) }
   }
 
   /// Appends a Value object for a tree, such as a transform result. Cost: encodes the value first.
@@ -60,104 +70,107 @@ package enum DocumentJSON {
 
   /// Appends a map as one object with the fields in `selection`, or with all fields if that is `nil`.
   private static func append(
-    _ map: EncodedMap, _ selection: MaskSelection?, depth: Int, to writer: inout JSONWriter
+    _ map: EncodedMap, _ selection: MaskSelection?, depth: Int, to json: inout ReservedJSON
   ) throws(WireError) {
     guard depth < ValueCodec.decodingDepthMax else { throw .malformedProtobuf("value nests too deep") }
-    writer.beginObject()
+    json.beginObject()
     var iterator = map.makeIterator()
     if var selection {
       while let entry = try iterator.next() {
         switch selection.part(of: entry.key) {
         case .nothing: break
         case .whole:
-          writer.key(entry.key)
-          try append(entry.value, nil, depth: depth, to: &writer)
+          json.key(entry.key)
+          try append(entry.value, nil, depth: depth, to: &json)
         case .inside(let inner):
           guard let nested = try entry.value.fields, try inner.keepsAnything(of: nested) else { break }
-          writer.key(entry.key)
-          try append(entry.value, inner, depth: depth, to: &writer)
+          json.key(entry.key)
+          try append(entry.value, inner, depth: depth, to: &json)
         }
       }
     } else {
       while let entry = try iterator.next() {
-        writer.key(entry.key)
-        try append(entry.value, nil, depth: depth, to: &writer)
+        json.key(entry.key)
+        try append(entry.value, nil, depth: depth, to: &json)
       }
     }
-    writer.endObject()
+    json.endObject()
   }
 
   private static func append(
-    _ value: EncodedValue, _ selection: MaskSelection?, depth: Int, to writer: inout JSONWriter
+    _ value: EncodedValue, _ selection: MaskSelection?, depth: Int, to json: inout ReservedJSON
   ) throws(WireError) {
-    writer.beginObject()
+    json.beginObject()
     switch try value.content {
     case .string(let text):
-      writer.key("stringValue")
-      writer.string(text)
+      json.key("stringValue")
+      json.string(text)
     case .integer(let number):
-      writer.key("integerValue")
-      writer.int64(number)
+      json.key("integerValue")
+      json.int64(number)
     case .boolean(let flag):
-      writer.key("booleanValue")
-      writer.bool(flag)
+      json.key("booleanValue")
+      flag ? json.word("true") : json.word("false")
     case .double(let number):
-      writer.key("doubleValue")
-      writer.double(number)
+      json.key("doubleValue")
+      json.double(number)
     case .null:
-      writer.key("nullValue")
-      writer.null()
+      json.key("nullValue")
+      json.word("null")
     case .timestamp(let moment):
-      writer.key("timestampValue")
-      writer.timestamp(moment)
+      json.key("timestampValue")
+      json.timestamp(moment)
     case .bytes(let bytes):
-      writer.key("bytesValue")
-      writer.base64(bytes)
+      json.key("bytesValue")
+      json.base64(bytes)
     case .reference(let name):
-      writer.key("referenceValue")
-      writer.string(name)
+      json.key("referenceValue")
+      json.string(name)
     case .geoPoint(let point):
-      writer.key("geoPointValue")
-      append(point, to: &writer)
+      json.key("geoPointValue")
+      append(point, to: &json)
     case .array(let array):
-      writer.key("arrayValue")
-      try append(array, depth: depth + 1, to: &writer)
+      json.key("arrayValue")
+      try append(array, depth: depth + 1, to: &json)
     case .map(let map):
-      writer.key("mapValue")
-      writer.beginObject()
+      json.key("mapValue")
+      json.beginObject()
       if !map.isEmpty {
-        writer.key("fields")
-        try append(map, selection, depth: depth + 1, to: &writer)
+        json.key("fields")
+        try append(map, selection, depth: depth + 1, to: &json)
       }
-      writer.endObject()
+      json.endObject()
     }
-    writer.endObject()
+    json.endObject()
   }
 
-  private static func append(_ array: EncodedArray, depth: Int, to writer: inout JSONWriter) throws(WireError) {
+  private static func append(_ array: EncodedArray, depth: Int, to json: inout ReservedJSON) throws(WireError) {
     guard depth < ValueCodec.decodingDepthMax else { throw .malformedProtobuf("value nests too deep") }
-    writer.beginObject()
+    json.beginObject()
     if !array.isEmpty {
-      writer.key("values")
-      writer.beginArray()
+      json.key("values")
+      json.beginArray()
       var iterator = array.makeIterator()
-      while let element = try iterator.next() { try append(element, nil, depth: depth, to: &writer) }
-      writer.endArray()
+      while let element = try iterator.next() {
+        json.separate()
+        try append(element, nil, depth: depth, to: &json)
+      }
+      json.endArray()
     }
-    writer.endObject()
+    json.endObject()
   }
 
   /// Appends a LatLng object. Coordinates with the default value are omitted, as in any message.
-  private static func append(_ point: GeoPoint, to writer: inout JSONWriter) {
-    writer.beginObject()
+  private static func append(_ point: GeoPoint, to json: inout ReservedJSON) {
+    json.beginObject()
     if point.latitude.bitPattern != 0 {
-      writer.key("latitude")
-      writer.double(point.latitude)
+      json.key("latitude")
+      json.double(point.latitude)
     }
     if point.longitude.bitPattern != 0 {
-      writer.key("longitude")
-      writer.double(point.longitude)
+      json.key("longitude")
+      json.double(point.longitude)
     }
-    writer.endObject()
+    json.endObject()
   }
 }

@@ -19,12 +19,12 @@ package struct JSONWriter {
   package var bytes: [UInt8]
   /// Whether to escape all characters outside ASCII in strings.
   package var escapesNonASCII = false
-  private let style: Style
-  private var depth: Int
+  let style: Style
+  private(set) var depth: Int
   /// The level at which the text began. Values at this level are not separated.
   private let baseDepth: Int
   /// Whether the innermost object or array is still empty.
-  private var isFirst = true
+  var isFirst = true
   /// Whether a key was written and its value comes next.
   private var isAfterKey = false
 
@@ -179,7 +179,7 @@ package struct JSONWriter {
   }
 
   /// Writes the separator between the previous value and the next.
-  private mutating func separate() {
+  mutating func separate() {
     if isAfterKey {
       isAfterKey = false
       return
@@ -200,7 +200,8 @@ package struct JSONWriter {
     if count > 0 { bytes.append(contentsOf: repeatElement(UInt8(ascii: " "), count: count)) }
   }
 
-  private static let lineBreak: StaticString = "\n                                                                "
+  /// A line break and the indentation of the usual depths.
+  static let lineBreak: StaticString = "\n                                                                "
 
   private mutating func digits(_ value: Int64) {
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { buffer in
@@ -221,7 +222,7 @@ package struct JSONWriter {
 
   /// Appends text, escaping quotes, backslashes and control characters. Runs of other characters are copied at
   /// once.
-  private mutating func escape(_ text: UnsafeRawBufferPointer) {
+  mutating func escape(_ text: UnsafeRawBufferPointer) {
     var start = 0
     var offset = 0
     let tops: UInt64 = escapesNonASCII ? Self.tops : 0
@@ -277,11 +278,11 @@ package struct JSONWriter {
   }
 
   /// The top bit of every byte of a word.
-  private static let tops: UInt64 = 0x8080_8080_8080_8080
+  static let tops: UInt64 = 0x8080_8080_8080_8080
 
   /// Returns the offset of the first byte at or after `offset` that must be escaped, or the end. `top` is ``tops``
   /// if bytes outside ASCII must be escaped, else 0. Cost: reads eight bytes at a time.
-  private static func plainRun(_ text: UnsafeRawBufferPointer, from offset: Int, excluding top: UInt64) -> Int {
+  static func plainRun(_ text: UnsafeRawBufferPointer, from offset: Int, excluding top: UInt64) -> Int {
     let ones: UInt64 = 0x0101_0101_0101_0101
     var offset = offset
     while offset + 8 <= text.count {

@@ -68,7 +68,24 @@ package struct RunQueryResponse: EncodableMessage {
     self.explainMetrics = explainMetrics
   }
 
-  package func append(to out: inout some MessageWriter) throws(WireError) {
+  package func append(to out: inout JSONWriter) throws(WireError) {
+    // Nearly all messages of a long response are a document and a time.
+    guard let document, let readTime, transaction == nil, skippedResults == 0, explainMetrics == nil else {
+      return try appendMembers(to: &out)
+    }
+    try out.reserving { (json) throws(WireError) in
+      json.key("document")
+      json.beginObject()
+      try DocumentJSON.appendMembers(of: document.document, mask: document.mask, to: &json)
+      json.endObject()
+      json.key("readTime")
+      json.timestamp(readTime)
+    }
+  }
+
+  package func append(to out: inout ProtobufMessageWriter) throws(WireError) { try appendMembers(to: &out) }
+
+  private func appendMembers(to out: inout some MessageWriter) throws(WireError) {
     if let document { try out.message(1, "document", document) }
     if let transaction { out.bytes(2, "transaction", transaction.bytes) }
     if skippedResults > 0 {

@@ -147,6 +147,7 @@ extension EncodedFields {
 extension Array where Element == UInt8 {
   /// Calls `body` with the bytes.
   /// - Throws: The error that `body` throws, with its type.
+  @inlinable
   package func withRawBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
     try withUnsafeBufferPointer { (buffer) throws(E) in try body(UnsafeRawBufferPointer(buffer)) }
   }
