@@ -40,7 +40,7 @@ final class Layers {
 
   /// Returns the value of a key, or `nil` if it does not exist.
   func value(for key: UnsafeRawBufferPointer) throws(StorageError) -> UnsafeRawBufferPointer? {
-    var removed = active.ranges.ordinal(of: key)
+    var removed = active.ranges.isEmpty ? 0 : active.ranges.ordinal(of: key)
     if let version = active.table.version(of: key, at: ordinal) {
       return version.ordinal > removed ? version.value : nil
     }

@@ -1,4 +1,5 @@
 import KeyValue
+import Synchronization
 
 /// The newest entries of a store, in memory: a skip list of keys, each with its versions.
 ///
@@ -20,6 +21,8 @@ final class Memtable: @unchecked Sendable {
 
   private var arena: MemtableArena
   private let head: MemtableNode
+  /// The highest level that has nodes. A reader that sees an old one finds the same nodes, with more steps.
+  private let topLevel = Atomic<Int>(0)
   private var randomState: UInt64 = 0x9E37_79B9_7F4A_7C15
   /// The nodes before a key at each level; the writer's notes of one search.
   private let before: UnsafeMutablePointer<MemtableNode>
@@ -61,6 +64,7 @@ final class Memtable: @unchecked Sendable {
   /// Makes a node that is not in the list, for ``append(_:)``.
   func makeNode(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer?, ordinal: UInt64) -> MemtableNode {
     let height = randomHeight()
+    if height > topLevel.load(ordering: .relaxed) + 1 { topLevel.store(height - 1, ordering: .relaxed) }
     let bytes = MemtableNode.bytes(height: height, keyBytes: key.count, valueBytes: value?.count ?? 0)
     return MemtableNode(at: arena.allocate(bytes), height: height, key: key, ordinal: ordinal, value: value)
   }
@@ -76,7 +80,7 @@ final class Memtable: @unchecked Sendable {
 
   /// Withdraws the versions of a key that are above `ordinal`, which no reader sees.
   func withdraw(_ key: UnsafeRawBufferPointer, above ordinal: UInt64) {
-    guard let node = node(atOrAfter: key), node.compare(key) == 0 else { return }
+    guard let node = node(at: key) else { return }
     node.setNewest(node.version(at: ordinal))
   }
 
@@ -115,8 +119,27 @@ final class Memtable: @unchecked Sendable {
 
   /// Returns the version of a key that a reader sees, which may be a removal.
   func version(of key: UnsafeRawBufferPointer, at ordinal: UInt64) -> MemtableVersion? {
-    guard let node = node(atOrAfter: key), node.compare(key) == 0 else { return nil }
-    return node.version(at: ordinal)
+    node(at: key)?.version(at: ordinal)
+  }
+
+  /// Returns the node of a key, or `nil`.
+  private func node(at key: UnsafeRawBufferPointer) -> MemtableNode? {
+    var node = head
+    var level = topLevel.load(ordering: .relaxed)
+    var stop: MemtableNode?
+    while true {
+      if let next = node.next(level), next != stop {
+        let order = next.compare(key)
+        if order == 0 { return next }
+        if order < 0 {
+          node = next
+          continue
+        }
+        stop = next
+      }
+      if level == 0 { return nil }
+      level -= 1
+    }
   }
 
   /// The first node, also if readers cannot see it.
@@ -125,7 +148,7 @@ final class Memtable: @unchecked Sendable {
   /// Returns the first node whose key is not below `key`, also if readers cannot see it.
   func node(atOrAfter key: UnsafeRawBufferPointer) -> MemtableNode? {
     var node = head
-    var level = Self.heightMax - 1
+    var level = topLevel.load(ordering: .relaxed)
     var stop: MemtableNode?
     while true {
       let next = node.next(level)
@@ -146,7 +169,7 @@ final class Memtable: @unchecked Sendable {
   /// Returns the last node whose key is below `key`, also if readers cannot see it.
   func node(before key: UnsafeRawBufferPointer) -> MemtableNode? {
     var node = head
-    var level = Self.heightMax - 1
+    var level = topLevel.load(ordering: .relaxed)
     while true {
       if let next = node.next(level), next.compare(key) < 0 {
         node = next

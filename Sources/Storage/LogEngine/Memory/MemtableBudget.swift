@@ -10,7 +10,7 @@ package final class MemtableBudget: Sendable {
   /// for a flush. One transaction may exceed it.
   package static let tablesBytesMax = 32 << 20
   /// The size of the memtables that writers fill at which the largest one is flushed, in bytes, of all databases together.
-  package static let filledBytesMax = 20 << 20
+  package static let filledBytesMax = 24 << 20
 
   /// The budget of this process.
   package static let shared = MemtableBudget(tablesBytesMax: tablesBytesMax, filledBytesMax: filledBytesMax)

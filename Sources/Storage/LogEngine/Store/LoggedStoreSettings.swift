@@ -15,7 +15,7 @@ package struct LoggedStoreSettings: Sendable {
   /// between them.
   package var flushOperationsMax = 1024
   /// The same while no writer needs the room, for less memory and shorter work between two turns of other threads.
-  package var quietFlushOperationsMax = 256
+  package var quietFlushOperationsMax = 128
   /// The longest time that a writer waits before it begins, while the other memtable is being flushed and the active one
   /// fills too fast, in microseconds.
   package var pauseMicrosecondsMax = 50_000

@@ -204,7 +204,7 @@ final class LoggedTables: @unchecked Sendable {
   private func isAheadOfFlush(by lead: Double) -> Bool {
     let view = view.withLock { $0 }
     guard view.flushing != nil, view.flushFailure == nil else { return false }
-    let filled = view.active.table.allocatedBytes
+    let filled = view.isActiveEmpty ? 0 : view.active.table.allocatedBytes
     let room = min(settings.memtableBytesMax, settings.budget.freeBytes + filled)
     return Double(filled) / Double(max(1, room))
       > Double(flushedKeys.load(ordering: .relaxed)) / Double(max(1, view.flushingKeys)) + lead

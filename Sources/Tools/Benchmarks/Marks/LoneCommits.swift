@@ -1,3 +1,4 @@
+import Callers
 import DatabaseService
 import Dispatch
 import DocumentModel
