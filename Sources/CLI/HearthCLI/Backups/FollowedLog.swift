@@ -93,12 +93,12 @@ struct FollowedLog {
     // A follower that is at work writes this file last, so it is read first.
     let stored = try storedUntil()
     let files = try place.logFiles(of: name)
-    let ends = try databases.indices.map { try end(of: $0, files) }
+    let ends = try databases.indices.map { try self.end(of: $0, files) }
     // A file that is missing or cut short has no other sign.
     let isWhole = zip(ends, stored?.sequences ?? []).allSatisfy { $0.origin.position.sequence >= $1 }
     let until = isWhole ? stored?.time ?? .earliest : .earliest
-    let end = ends.map { max(until, Timestamp(uncheckedMicroseconds: $0.time)) }.min() ?? until
-    return Coverage(end: end, until: until, files: files)
+    let last = ends.map { max(until, Timestamp(uncheckedMicroseconds: $0.time)) }.min()
+    return Coverage(end: last ?? until, until: until, files: files)
   }
 
   /// Without this time, the log can be used up to its last commits.
