@@ -10,9 +10,9 @@ extension Benchmark {
       files, and both are synced: Hearth responds after the commit is on the disk. PocketBase responds before. The
       bytes are those that the server passes to the kernel, including its responses of about 700 bytes and the writes
       from the log to the data file. A bare append writes as many bytes as a commit to a file and calls `fdatasync`; both
-      take turns in the benchmark's process. The reads are 1,000 a second, each over a connection of its own; the latency counts from the
-      scheduled time. The time after a kill is that from the start of a server until it
-      has read a document, after a server was killed while it stored documents.
+      take turns in the benchmark's process. The reads are 1,000 a second, each over a connection of its own; the latency
+      counts from the scheduled time. The time after a kill is that from the start of a server until it has read a
+      document, after a server was killed while it stored documents.
       """
   ) {
     var table = ResultTable("work", "commit log", "without", "ratio", "PocketBase", "commit log against it", "mark")

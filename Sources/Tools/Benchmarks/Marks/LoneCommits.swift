@@ -61,7 +61,8 @@ struct LoneCommits {
       try commit(200 + round)
       commits.append(watch.seconds)
       watch = Stopwatch()
-      guard pwrite(file, record, bytes, off_t(round * bytes % (fileBytes - bytes))) == bytes, fdatasync(file) == 0 else {
+      let offset = off_t(round * bytes % (fileBytes - bytes))
+      guard pwrite(file, record, bytes, offset) == bytes, fdatasync(file) == 0 else {
         throw BenchmarkError("cannot write to \(directory)")
       }
       appends.append(watch.seconds)
