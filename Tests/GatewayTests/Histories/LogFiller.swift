@@ -10,12 +10,17 @@ final class LogFiller: AppendClient {
   private static let text = String(repeating: "x", count: 900_000)
 
   private let http: TestHTTPClient
-  private var number = 0
+  /// The acknowledged commits of all such clients.
+  private let commits: Observed<Int>
 
-  init(port: UInt16) { http = TestHTTPClient(port: port, timeoutSeconds: 20) }
+  init(port: UInt16, _ commits: Observed<Int>) {
+    http = TestHTTPClient(port: port, timeoutSeconds: 20)
+    self.commits = commits
+  }
 
   /// Stores the documents at first, and then changes them. The log has each whole document, and its state before.
   func step(_ recorder: inout AppendRecorder, _ random: inout SplitMix) throws {
+    let number = commits.value
     let writes = (0..<Self.documents).map { document in
       let name = "\(AppendWorkload.root)/filler/\(document)"
       let count = #""n": {"integerValue": "\#(number)"}"#
@@ -23,12 +28,12 @@ final class LogFiller: AppendClient {
         ? #"{"update": {"name": "\#(name)", "fields": {"text": {"stringValue": "\#(Self.text)"}, \#(count)}}}"#
         : #"{"update": {"name": "\#(name)", "fields": {\#(count)}}, "updateMask": {"fieldPaths": ["n"]}}"#
     }
-    number += 1
     let response = try http.send(
       "POST", "/v1/\(AppendWorkload.root):commit",
       headers: [("Authorization", "Bearer owner"), ("Content-Type", "application/json")],
       body: Array(#"{"writes": [\#(writes.joined(separator: ","))]}"#.utf8))
     if response.status != 200 { recorder.problems.append("filler: \(response.status) \(response.text)") }
+    commits.update { $0 += 1 }
   }
 
   /// Returns the length of the largest data file in a data directory.
