@@ -37,7 +37,7 @@ import WireFormat
 
   private let disk = SlowDisk()
   private let memory = MemoryShare(bytesMax: commitBytesMax)
-  private let budget = MemtableBudget(tablesBytesMax: tablesBytesMax, filledBytesMax: 384 << 10)
+  private let budget = MemtableBudget(tablesBytesMax: tablesBytesMax, filledBytesMax: 128 << 10)
   private let service: FirestoreService
   private let id: DatabaseID
 
@@ -45,8 +45,8 @@ import WireFormat
     id = try #require(DatabaseID(project: "p"))
     var settings = LoggedStoreSettings()
     settings.budget = budget
-    settings.memtableBytesMax = 384 << 10
-    settings.flushOperationsMax = 200
+    settings.memtableBytesMax = 128 << 10
+    settings.flushOperationsMax = 100
     settings.idleSeconds = 3600
     settings.log = FileLog.Sizes(segmentBytesMin: 64 << 10, segmentBytesMax: 256 << 10)
     settings.pause = { [disk] _ in disk.wait(commits: 20) }
@@ -82,7 +82,7 @@ import WireFormat
     #expect(Set(committed.map(\.number)) == stored, "what is stored is not what was acknowledged")
     // The writers are ten times as fast as the disk.
     #expect(committed.count > 500 && committed.count < Self.commits / 8, "\(committed.count) commits succeeded")
-    #expect(work.syncs > 10 && work.flushes > 20, "\(work)")
+    #expect(work.syncs > 10 && work.flushes > 10, "\(work), \(committed.count) commits")
 
     // Threads that are refused take their bytes for a moment.
     #expect(seen.mostBytes <= Self.commitBytesMax + Self.threads * 4096, "\(seen.mostBytes) bytes of commits waited")

@@ -11,7 +11,7 @@ package import RulesEngine
 /// 2. Reads are synchronous, on the caller's thread. Commits respond later through a completion handler.
 /// 3. Methods throw errors of all layers. The protocol handlers convert them with ``Status/init(_:database:)``.
 package final class FirestoreService: Sendable {
-  let databases: DatabaseRegistry
+  private let databases: DatabaseRegistry
   /// The rules of the databases.
   let rules: RulesRegistry
   package let mode: ServerMode
@@ -83,6 +83,12 @@ package final class FirestoreService: Sendable {
   package func access(to id: DatabaseID, as caller: Caller, creates: Bool = true) throws -> DatabaseAccess {
     let access = try access(of: caller, to: id)
     return DatabaseAccess(try database(id, creates: creates), access)
+  }
+
+  /// Checks that there is room for a commit before its request of this many bytes is decoded.
+  /// - Throws: ``CommitError/overloaded(waitingBytesMax:)`` if too many commits are unfinished.
+  package func checkRoom(forCommitOf bytes: Int) throws {
+    try databases.checkRoom(forCommitOf: bytes)
   }
 
   private func access(of caller: Caller, to id: DatabaseID) throws(Status) -> Access {
