@@ -265,6 +265,14 @@ package final class DocumentDatabase: Sendable {
     }
   }
 
+  /// Returns the mark of the last commit that had one, as ``lastMark(in:)``.
+  /// - Throws: ``StorageError/outcomeUnknown(path:detail:)`` if that of a commit since the opening is unknown;
+  ///   ``StorageError`` if the read fails.
+  package func lastMark() throws(StorageError) -> UInt64 {
+    if let doubt = queue.lastDoubt { throw doubt }
+    return try Self.lastMark(in: store)
+  }
+
   /// Returns the mark of the last commit that had one, or 0 if none had; see ``CommitRequest/mark``.
   /// - Throws: ``StorageError`` if the read fails.
   package static func lastMark(in store: any KeyValueStore) throws(StorageError) -> UInt64 {

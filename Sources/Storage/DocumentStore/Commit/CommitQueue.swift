@@ -20,7 +20,8 @@ import Synchronization
 /// 4. Write: the commit gets the next version. Its documents, index entries, before-images and change-log rows are
 ///    written.
 /// 5. Sync: the store commits the transaction, which is durable when ``KeyValueStore/write(_:)`` returns. If it
-///    fails, the writer retries each commit of the group alone.
+///    fails, the writer retries each commit of the group alone, unless its outcome is unknown
+///    (``StorageError/permitsParts``).
 /// 6. Publish: the writer notifies ``changes``, then calls each completion, then starts the next group.
 ///
 /// The writer thread comes from the system's pool and is used only while commits wait. While it syncs, the next
@@ -63,6 +64,7 @@ final class CommitQueue: Sendable {
   /// No commit may take a version at or below this one: a reader may have seen the state at this version.
   private let floor = Atomic<Int64>(Int64.min)
   private let counters: CommitCounters
+  private let doubt = Mutex<StorageError?>(nil)
 
   /// Creates an empty queue. `use` limits the growth of the documents.
   init(
@@ -146,6 +148,10 @@ final class CommitQueue: Sendable {
   /// The version that all later commits will be above. ``settle(upTo:)`` and each commit raise it.
   var settledVersion: Int64 { floor.load(ordering: .sequentiallyConsistent) }
 
+  /// The error of the last group with an unknown outcome. The state of the store does not show whether it has this group
+  /// before the store is opened again.
+  var lastDoubt: StorageError? { doubt.withLock { $0 } }
+
   private func raiseFloor(to version: Int64) {
     floor.max(version, ordering: .sequentiallyConsistent)
   }
@@ -198,7 +204,7 @@ final class CommitQueue: Sendable {
     do throws(StorageError) {
       return try transact(group)
     } catch {
-      guard group.count > 1 else { return [.failure(.storage(error))] }
+      guard group.count > 1, error.permitsParts else { return group.map { _ in .failure(.storage(error)) } }
       // A single member may have caused the failure: try each alone, so that only that one fails.
       return group.map { member in
         do throws(StorageError) { return try transact([member])[0] } catch { return .failure(.storage(error)) }
@@ -236,6 +242,7 @@ final class CommitQueue: Sendable {
       return results
     } catch {
       writer.withLock { $0.rollBack() }
+      if case .outcomeUnknown = error { doubt.withLock { $0 = error } }
       throw error
     }
   }
