@@ -245,7 +245,7 @@ let package = Package(
 
     // Tests mirror Sources.
     library(
-      "TestSupport", in: "Tools", ["WebClient", "DocumentModel", "WireFormat", "CNGHTTP2"]),
+      "TestSupport", in: "Tools", ["WebClient", "DocumentModel", "WireFormat", "Basics", "CNGHTTP2"]),
     tests("BasicsTests", ["Basics", "TestSupport"]),
     tests("DigestsTests", ["Digests", "Basics"]),
     tests("CompressionTests", ["Compression", "TestSupport"]),

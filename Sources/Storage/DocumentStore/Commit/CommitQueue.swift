@@ -1,5 +1,4 @@
 import Basics
-import Dispatch
 import DocumentModel
 import Glibc
 import KeyValue
@@ -60,21 +59,21 @@ final class CommitQueue: Sendable {
   private let store: any KeyValueStore
   private let state = Mutex(State())
   private let writer: Mutex<CommitWriter>
-  private let queue: DispatchQueue
+  private let queue: any WorkQueue
   /// No commit may take a version at or below this one: a reader may have seen the state at this version.
   private let floor = Atomic<Int64>(Int64.min)
   private let counters: CommitCounters
   private let doubt = Mutex<StorageError?>(nil)
 
-  /// Creates an empty queue. `use` limits the growth of the documents.
+  /// Creates an empty queue whose writer runs on `queue`. `use` limits the growth of the documents.
   init(
-    store: any KeyValueStore, indexCache: IndexCatalogCache, label: String, counters: CommitCounters,
+    store: any KeyValueStore, indexCache: IndexCatalogCache, queue: any WorkQueue, counters: CommitCounters,
     use: DocumentUse? = nil
   ) {
     self.store = store
     self.counters = counters
     writer = Mutex(CommitWriter(indexCache: indexCache, use: use))
-    queue = DispatchQueue(label: label)
+    self.queue = queue
   }
 
   /// Appends commits to the queue, next to each other. Each succeeds or fails on its own.
@@ -99,7 +98,7 @@ final class CommitQueue: Sendable {
       defer { state.isWriting = true }
       return !state.isWriting
     }
-    if isFirst { queue.async { self.writeGroup() } }
+    if isFirst { queue.run { self.writeGroup() } }
   }
 
   /// Fails commits because too many are unfinished.
@@ -109,7 +108,7 @@ final class CommitQueue: Sendable {
 
   /// Runs other work on the writer's thread, such as trimming or clearing, between two groups.
   func perform(_ work: @escaping @Sendable () -> Void) {
-    queue.async(execute: work)
+    queue.run(work)
   }
 
   /// Runs one write transaction with the commit writer. Call it only from work given to ``perform(_:)``.
@@ -135,14 +134,14 @@ final class CommitQueue: Sendable {
   ///
   /// The writer's own work must not call it. Cost: waits for the work already queued, usually none.
   func settle(upTo version: Int64) {
-    queue.sync { raiseFloor(to: version) }
+    queue.runAndWait { raiseFloor(to: version) }
   }
 
   /// Waits until the writer is idle and holds no reference to the store. No caller may submit commits meanwhile.
   func drain() {
     // The first waits for a group being written, the second for the check for another group that follows it.
-    queue.sync {}
-    queue.sync {}
+    queue.runAndWait {}
+    queue.runAndWait {}
   }
 
   /// The version that all later commits will be above. ``settle(upTo:)`` and each commit raise it.
@@ -173,7 +172,7 @@ final class CommitQueue: Sendable {
       Self.memory.give(waiting.bytes)
       waiting.completion(result)
     }
-    queue.async { self.writeGroup() }
+    queue.run { self.writeGroup() }
   }
 
   private static func microseconds() -> Int {
