@@ -71,6 +71,7 @@ package struct Status: Error, Equatable, Sendable {
     case let error as PipelineError: self.init(Code(error.code), error.description)
     case WatchError.invalidArgument(let text): self.init(.invalidArgument, text)
     case WatchError.resourceExhausted(let text): self.init(.resourceExhausted, text)
+    case WatchError.behind(let text): self.init(.unavailable, text)
     default: self.init(fault: "\(error)")
     }
   }
