@@ -105,6 +105,7 @@ let package = Package(
     library("LMDBEngine", in: "Storage", ["KeyValue", "CLMDB"], scans),
     // The commit log in front of LMDB. It changes files only through a protocol of its own, which tests simulate.
     library("LogEngine", in: "Storage", ["LMDBEngine", "KeyValue", "CXXHash"], scans),
+    library("SharedLog", in: "Storage", ["LogEngine", "KeyValue"]),
     library("KeyEncoding", in: "Storage", ["WireFormat", "DocumentModel"]),
     library("TextAnalysis", in: "Storage", ["WireFormat", "DocumentModel", "CICU", "CStemmer"]),
     library("Matching", in: "Storage", ["KeyEncoding", "WireFormat", "DocumentModel"]),
@@ -255,6 +256,7 @@ let package = Package(
     tests("ArchivesTests", ["Archives", "FixtureTree", "Compression", "TestSupport"]),
     tests("FirebaseExportTests", ["FirebaseExport", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("LMDBEngineTests", ["LogEngine", "LMDBEngine", "KeyValue", "TestSupport"]),
+    tests("SharedLogTests", ["SharedLog", "LogEngine", "LMDBEngine", "KeyValue", "TestSupport"]),
     tests(
       "DocumentStoreTests",
       [
