@@ -107,6 +107,7 @@ let package = Package(
     library("LMDBEngine", in: "Storage", ["KeyValue", "CLMDB"], unchecked),
     // The commit log in front of LMDB. It changes files only through a protocol of its own, which tests simulate.
     library("LogEngine", in: "Storage", ["LMDBEngine", "KeyValue", "CXXHash"], unchecked),
+    library("SharedLog", in: "Storage", ["LogEngine", "KeyValue"]),
     library("KeyEncoding", in: "Storage", ["WireFormat", "DocumentModel"]),
     library("TextAnalysis", in: "Storage", ["WireFormat", "DocumentModel", "CICU", "CStemmer"]),
     library("Matching", in: "Storage", ["KeyEncoding", "WireFormat", "DocumentModel"]),
@@ -247,7 +248,7 @@ let package = Package(
 
     // Tests mirror Sources.
     library(
-      "TestSupport", in: "Tools", ["WebClient", "DocumentModel", "WireFormat", "CNGHTTP2"]),
+      "TestSupport", in: "Tools", ["WebClient", "DocumentModel", "WireFormat", "Basics", "CNGHTTP2"]),
     tests("BasicsTests", ["Basics", "TestSupport"]),
     tests("DigestsTests", ["Digests", "Basics"]),
     tests("CompressionTests", ["Compression", "TestSupport"]),
@@ -257,6 +258,7 @@ let package = Package(
     tests("ArchivesTests", ["Archives", "FixtureTree", "Compression", "TestSupport"]),
     tests("FirebaseExportTests", ["FirebaseExport", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("LMDBEngineTests", ["LogEngine", "LMDBEngine", "KeyValue", "TestSupport"]),
+    tests("SharedLogTests", ["SharedLog", "LogEngine", "LMDBEngine", "KeyValue", "TestSupport"]),
     tests(
       "DocumentStoreTests",
       [

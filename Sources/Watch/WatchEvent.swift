@@ -24,4 +24,6 @@ package enum WatchError: Error, Equatable {
   case invalidArgument(String)
   /// The request exceeds a limit.
   case resourceExhausted(String)
+  /// The client has seen a version that this node does not have. Another node may have it.
+  case behind(String)
 }

@@ -1,4 +1,4 @@
-import Dispatch
+import Basics
 import DocumentModel
 package import DocumentStore
 import QueryEngine
@@ -16,7 +16,7 @@ import Synchronization
 ///    the change log.
 package final class WatchHub: Sendable {
   package let database: DocumentDatabase
-  private let queue: DispatchQueue
+  private let queue: any WorkQueue
   /// Safe because it is used only on ``queue``, which is serial.
   private nonisolated(unsafe) var state: WatchHubState
   private let isStepDue = Atomic(false)
@@ -25,11 +25,13 @@ package final class WatchHub: Sendable {
 
   /// The interval between calls of ``beat()``, in seconds.
   package static let beatSeconds = 4
+  /// The beats that a target waits for a version which its client has seen elsewhere.
+  package static let joinBeatsMax = 3
 
   /// Follows a database until ``stop()``. Without a timer, the caller must call ``beat()`` itself.
   package init(_ database: DocumentDatabase, hasTimer: Bool = true) {
     self.database = database
-    queue = DispatchQueue(label: "hearth.watch.\(database.id.name)")
+    queue = database.queues.serial("hearth.watch.\(database.id.name)")
     state = WatchHubState(PlanOptions(scratch: database.scratch))
     observation.withLock { $0 = database.changes.observe { [weak self] in self?.stepSoon() } }
     if hasTimer { beatLater() }
@@ -50,7 +52,11 @@ package final class WatchHub: Sendable {
     ///
     /// If the version of a document on which the authorization depends differs now from the one that the rules read,
     /// or changes later, the target must be authorized again.
-    case join(Int, TargetSelection, AuthorizationDependencies)
+    ///
+    /// With a version, the hub responds when it has reached that version, or when this process writes to the database, so
+    /// that no later version can arrive from elsewhere. If neither happens in ``WatchHub/joinBeatsMax`` beats, the stream
+    /// fails.
+    case join(Int, TargetSelection, AuthorizationDependencies, atLeast: Int64?)
     /// Replace the documents on which the authorization of a target depends.
     case setGuards(Int, AuthorizationDependencies)
     /// Follow a target again from the current version, because its changes are not known.
@@ -71,7 +77,7 @@ package final class WatchHub: Sendable {
   /// Removes a listener.
   package func close(_ subscriber: Subscriber) {
     subscriber.close()
-    queue.async { [self] in state.remove(subscriber) }
+    queue.run { [self] in state.remove(subscriber) }
   }
 
   // MARK: Steps
@@ -84,10 +90,10 @@ package final class WatchHub: Sendable {
   /// Sends NO_CHANGE to the listeners whose turn it is, so that every listener receives something from time to time.
   ///
   /// Each listener has its turn once in ``WatchHubState/slots`` calls. Cost: one pass over the listeners.
-  package func beat() { queue.async { self.beatNow() } }
+  package func beat() { queue.run { self.beatNow() } }
 
   private func beatLater() {
-    queue.asyncAfter(deadline: .now() + .seconds(Self.beatSeconds)) { [weak self] in
+    queue.run(afterSeconds: Self.beatSeconds) { [weak self] in
       guard let self, !isStopped.load(ordering: .sequentiallyConsistent) else { return }
       beatNow()
       beatLater()
@@ -101,11 +107,12 @@ package final class WatchHub: Sendable {
     for subscriber: Subscriber? = nil,
     _ body: @escaping @Sendable (inout WatchHubState, inout SnapshotReader) throws -> Void = { _, _ in }
   ) {
-    queue.async { [self] in
+    queue.run { [self] in
       isStepDue.store(false, ordering: .sequentiallyConsistent)
       do {
         try database.read { reader in
           try state.step(&reader)
+          state.admit(&reader, isNewest: database.isAdopted)
           try body(&state, &reader)
         }
       } catch { subscriber?.deliverResponse(.failed(error)) }
@@ -116,7 +123,7 @@ package final class WatchHub: Sendable {
   /// Fills the windows that are due, one slice at a time, so that steps are not delayed.
   private func fillSoon() {
     guard state.scheduleRefill() else { return }
-    queue.async { [self] in
+    queue.run { [self] in
       do {
         try database.read { reader in
           try state.step(&reader)
@@ -128,7 +135,7 @@ package final class WatchHub: Sendable {
   }
 
   private func resumeFilling() {
-    queue.async { [self] in
+    queue.run { [self] in
       state.resumeRefills()
       fillSoon()
     }
@@ -136,7 +143,8 @@ package final class WatchHub: Sendable {
 
   /// Waits until all previous requests have been processed.
   package func settle() {
-    while queue.sync(execute: { state.isFilling }) {}
+    var isFilling = true
+    while isFilling { queue.runAndWait { isFilling = state.isFilling } }
   }
 
   /// The state of one listener, for diagnostics: its name, short text forms of its targets, how far it lags behind the
@@ -145,6 +153,6 @@ package final class WatchHub: Sendable {
 
   /// Calls `body` with a description of each listener, on the hub's queue.
   package func describe(_ body: @escaping @Sendable ([Description]) -> Void) {
-    queue.async { [self] in body(state.descriptions()) }
+    queue.run { [self] in body(state.descriptions()) }
   }
 }

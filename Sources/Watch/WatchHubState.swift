@@ -22,6 +22,8 @@ struct WatchHubState {
   /// Whether a slice of a refill is scheduled.
   private(set) var isFilling = false
   private var allChangesSubscriberCount = 0
+  /// The targets whose clients have seen a later version than this hub.
+  private var pendingJoins: [PendingJoin] = []
 
   /// Each listener receives NO_CHANGE once in this many beats, that is, every 32 seconds.
   static let slots = 8
@@ -40,11 +42,18 @@ struct WatchHubState {
   mutating func handle(_ request: WatchHub.Request, from subscriber: Subscriber, _ reader: inout SnapshotReader) {
     let place = record(of: subscriber)
     switch request {
-    case .join(let target, let selection, let dependencies):
-      join(Subscription(record: place, target: target), selection)
-      setGuards(dependencies, of: Subscription(record: place, target: target), &reader)
-      notifyJoined(place, [target])
+    case .join(let target, let selection, let dependencies, let atLeast):
+      let subscription = Subscription(record: place, target: target)
+      if let atLeast, atLeast > version {
+        pendingJoins.append(PendingJoin(subscription, selection, dependencies, atLeast))
+      } else {
+        join(subscription, selection, dependencies, &reader)
+      }
     case .setGuards(let target, let dependencies):
+      let subscription = Subscription(record: place, target: target)
+      if let index = pendingJoins.firstIndex(where: { $0.subscription == subscription }) {
+        pendingJoins[index].dependencies = dependencies
+      }
       setGuards(dependencies, of: Subscription(record: place, target: target), &reader)
     case .refresh(let target): notifyJoined(place, [target])
     case .rejoin:
@@ -77,8 +86,28 @@ struct WatchHubState {
     else { return }
     if record.receivesAll { allChangesSubscriberCount -= 1 }
     for target in record.targets.keys { leave(Subscription(record: place, target: target)) }
+    pendingJoins.removeAll { $0.subscription.record == place }
     records[place] = nil
     vacant.append(place)
+  }
+
+  /// Adds the targets that wait for a version which the hub has reached. If `isNewest`, no other process has a later
+  /// version, so none waits.
+  mutating func admit(_ reader: inout SnapshotReader, isNewest: Bool) {
+    guard !pendingJoins.isEmpty else { return }
+    let version = version
+    let admitted = pendingJoins.filter { isNewest || $0.version <= version }
+    pendingJoins.removeAll { isNewest || $0.version <= version }
+    for pending in admitted { join(pending.subscription, pending.selection, pending.dependencies, &reader) }
+  }
+
+  private mutating func join(
+    _ subscription: Subscription, _ selection: TargetSelection, _ dependencies: AuthorizationDependencies,
+    _ reader: inout SnapshotReader
+  ) {
+    join(subscription, selection)
+    setGuards(dependencies, of: subscription, &reader)
+    notifyJoined(subscription.record, [subscription.target])
   }
 
   private mutating func join(_ subscription: Subscription, _ selection: TargetSelection) {
@@ -93,6 +122,7 @@ struct WatchHubState {
   }
 
   private mutating func leave(_ subscription: Subscription) {
+    pendingJoins.removeAll { $0.subscription == subscription }
     guard let target = records[subscription.record]?.targets.removeValue(forKey: subscription.target) else { return }
     for key in target.guards { index.change(key) { $0.guarded.remove(subscription) } }
     if case .documents(let keys) = target.selection {
@@ -330,8 +360,13 @@ struct WatchHubState {
     if isFirst == true { touched.append(subscription.record) }
   }
 
-  /// Sends NO_CHANGE to the listeners whose turn it is.
+  /// Sends NO_CHANGE to the listeners whose turn it is. Ends the streams that waited too long for a version.
   mutating func beat() {
+    for index in pendingJoins.indices { pendingJoins[index].beatsLeft -= 1 }
+    for pending in pendingJoins where pending.beatsLeft < 0 {
+      records[pending.subscription.record]?.subscriber.deliverResponse(.failed(PendingJoin.failure))
+    }
+    pendingJoins.removeAll { $0.beatsLeft < 0 }
     currentSlot = (currentSlot + 1) % Self.slots
     for place in records.indices where records[place]?.slot == currentSlot {
       records[place]?.deliver(.noChange(version))

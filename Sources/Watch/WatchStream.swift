@@ -106,6 +106,9 @@ package struct WatchStream: ~Copyable {
   package var now: Int64 = 0
   /// The incarnation of the database. The caller updates it before each input.
   package var incarnation: UInt64 = 0
+  /// Whether other nodes may have later versions of the database, so that a client can be ahead of this one. The caller
+  /// updates it before each input.
+  package var mayLag = false
   /// Whether rules apply to the caller.
   package var isRestricted: Bool
   /// The size of the operands of all queries that were authorized, in bytes.
@@ -256,7 +259,9 @@ package struct WatchStream: ~Copyable {
     }
     operandBytes += bytes
     targets[place].phase = .joining
-    actions.append(.request(.join(number, targets[place].selection, dependencies)))
+    actions.append(
+      .request(
+        .join(number, targets[place].selection, dependencies, atLeast: mayLag ? targets[place].sentVersion : nil)))
   }
 
   /// Whether a state of a document in a document target must be authorized before it is sent.
@@ -383,7 +388,8 @@ package struct WatchStream: ~Copyable {
   /// Sends a snapshot: all events sent so far are consistent at a version. Does nothing while a target is behind.
   private mutating func snapshot(_ version: Int64) {
     shownVersion = max(shownVersion, version)
-    guard !targets.contains(where: \.isBehind) else { return }
+    let newestShown = mayLag ? shownVersion : .max
+    guard !targets.contains(where: { $0.isBehind || $0.sentVersion ?? .min > newestShown }) else { return }
     let (token, readTime) = position(shownVersion)
     events.append(.noChange(token: token, readTime: readTime))
   }

@@ -14,9 +14,10 @@ import WireFormat
   func aCommitOnAnImpossibleNumberFails(name: MetaKey, number: UInt64) async throws {
     let store = try LMDBStore.open(.inMemory(mapBytes: 64 << 20))
     let id = try #require(DatabaseID(project: "p"))
-    _ = try DocumentDatabase(id: id, store: store)
+    try DocumentDatabase(id: id, store: store).adopt()
     try store.write { (transaction) throws(StorageError) in try transaction.put(name, number) }
     let database = try DocumentDatabase(id: id, store: store)
+    try database.adopt()
     let key = try #require(DocumentKey(ResourcePath(uncheckedBytes: Array("c/d".utf8))))
     let write = Write(.update(.init(MapValue([("a", .integer(1))])), mask: nil), key: key)
     let result = await withCheckedContinuation { waiting in
@@ -31,7 +32,7 @@ import WireFormat
   @Test func refusesNewerFormats() throws {
     let store = try LMDBStore.open(.inMemory(mapBytes: 64 << 20))
     let id = try #require(DatabaseID(project: "p"))
-    _ = try DocumentDatabase(id: id, store: store)
+    try DocumentDatabase(id: id, store: store).adopt()
     try store.write { (transaction) throws(StorageError) in try transaction.put(.format, UInt64.max) }
     #expect {
       try DocumentDatabase(id: id, store: store)

@@ -26,7 +26,9 @@ import WireFormat
     }
 
     private static func open(_ store: any KeyValueStore, _ use: DocumentUse) throws -> DocumentDatabase {
-      try DocumentDatabase(id: try #require(DatabaseID(project: "p")), store: store, use: use)
+      let database = try DocumentDatabase(id: try #require(DatabaseID(project: "p")), store: store, use: use)
+      try database.adopt()
+      return database
     }
 
     mutating func restart() throws {
@@ -125,8 +127,10 @@ import WireFormat
     let quota = Quota(.documents, of: "p", limit: 100_000)
     let stores = try (0..<2).map { _ in try LMDBStore.open(.inMemory(mapBytes: 1 << 30)) }
     let databases = try stores.enumerated().map { number, store in
-      try DocumentDatabase(
+      let database = try DocumentDatabase(
         id: try #require(DatabaseID(project: "p", database: "d\(number)")), store: store, use: DocumentUse(quota))
+      try database.adopt()
+      return database
     }
     let succeeded = Mutex(0)
     onThreads(8) { thread in

@@ -94,7 +94,7 @@ import TestSupport
     #expect(try registry.existing(a) == nil)
     // Nothing can be written to it.
     let outcome = wait { done in blank.commit(CommitRequest([.set("c/x", ("a", 1))]), completion: done) }
-    #expect(throws: CommitError.storage(.rolledBack)) { try outcome.get() }
+    #expect(throws: CommitError.storage(.notOwner(of: a.name, owner: nil))) { try outcome.get() }
     // The created database continues the one that was read.
     time.advance(seconds: 5)
     let created = try #require(try registry.database(a))

@@ -1,3 +1,4 @@
+import Basics
 import Dispatch
 import DocumentModel
 import KeyEncoding
@@ -18,14 +19,15 @@ struct TestDatabase {
 
   init(
     _ store: (any KeyValueStore)? = nil, time: SteppedTime = SteppedTime(), retention: Retention = Retention(),
-    indexes: IndexConfiguration? = nil, indexBatch: IndexBatch = IndexBatch()
+    indexes: IndexConfiguration? = nil, indexBatch: IndexBatch = IndexBatch(), queues: WorkQueues = .threads
   ) throws {
     self.time = time
     self.store = try store ?? LMDBStore.open(.inMemory(mapBytes: 1 << 30))
     let id = try #require(DatabaseID(project: "p"))
     database = try DocumentDatabase(
-      id: id, store: self.store, retention: retention, clock: Clock { time.now }, indexes: indexes,
-      indexBatch: indexBatch)
+      id: id, store: self.store, retention: retention, clock: Clock { time.now }, indexBatch: indexBatch,
+      queues: queues)
+    try database.adopt(indexes: indexes)
   }
 
   /// Opens the same store again, as after a restart.

@@ -16,8 +16,8 @@ struct PipelineWorld {
   init(_ indexes: IndexConfiguration = IndexConfiguration()) throws {
     let time = SteppedTime()
     database = try DocumentDatabase(
-      id: id, store: LMDBStore.open(.inMemory(mapBytes: 256 << 20)), retention: Retention(), clock: Clock { time.now },
-      indexes: indexes)
+      id: id, store: LMDBStore.open(.inMemory(mapBytes: 256 << 20)), retention: Retention(), clock: Clock { time.now })
+    try database.adopt(indexes: indexes)
   }
 
   func set(_ documents: [QueryModel.Document]) throws {

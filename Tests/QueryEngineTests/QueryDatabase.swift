@@ -15,7 +15,8 @@ struct QueryDatabase {
     let time = SteppedTime()
     database = try DocumentDatabase(
       id: id, store: LMDBStore.open(.inMemory(mapBytes: mapBytes)), retention: Retention(), clock: Clock { time.now },
-      indexes: indexes, indexBatch: IndexBatch(documentsMax: 7, entriesMax: 20))
+      indexBatch: IndexBatch(documentsMax: 7, entriesMax: 20))
+    try database.adopt(indexes: indexes)
   }
 
   /// Sets the declared indexes, and waits until they are built.

@@ -14,7 +14,7 @@ import WireFormat
   init() throws { service = try SimulatedService() }
 
   /// A client that records the events it receives.
-  private final class Client {
+  final class Client {
     var events: [String] = []
     var tokens: [[UInt8]] = []
     let stream: ChangesStream

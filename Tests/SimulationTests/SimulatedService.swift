@@ -25,13 +25,17 @@ struct SimulatedService: Sendable {
   let service: FirestoreService
   let id: DatabaseID
 
-  /// Creates a service whose database has a commit log or not.
-  init(mode: ServerMode = .emulator, usesLog: Bool = false) throws {
+  let store: any KeyValueStore
+
+  /// Creates a service whose database has a commit log or not, and is adopted or can only be read.
+  init(mode: ServerMode = .emulator, usesLog: Bool = false, adopts: Bool = true) throws {
     guard let id = DatabaseID(project: "p") else { throw Difference("no id") }
     self.id = id
     let store: any KeyValueStore =
       if usesLog { try LoggedMemory.open() } else { try LMDBStore.open(.inMemory(mapBytes: 1 << 30)) }
-    databases = DatabaseRegistry(clock: Clock { [time] in time.now }, idleSeconds: nil) { (_) throws(StorageError) in
+    self.store = store
+    databases = DatabaseRegistry(clock: Clock { [time] in time.now }, idleSeconds: nil, adopts: adopts) {
+      (_) throws(StorageError) in
       store
     }
     service = FirestoreService(databases: databases, mode: mode, rules: rules)

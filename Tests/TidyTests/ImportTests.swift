@@ -16,7 +16,7 @@ import Testing
       "Accounts", "Files", "FixtureTree", "HearthClient", "Hosting", "KeyEncoding", "LogEngine", "RulesEngine",
       "TextAnalysis",
     ],
-    ["Archives", "Callers", "FirebaseExport", "IdentityService", "Matching", "PipelineExpressions"],
+    ["Archives", "Callers", "FirebaseExport", "IdentityService", "Matching", "PipelineExpressions", "SharedLog"],
     ["DocumentStore"],
     ["QueryEngine"],
     ["PipelineEngine", "Watch"],
@@ -36,7 +36,7 @@ import Testing
     // The server chooses the storage engine; other modules use the protocols of KeyValue. The command line checks and
     // copies database files without a server.
     "LMDBEngine": ["LogEngine", "HearthServer", "HearthCLI", "Benchmarks"],
-    "LogEngine": ["HearthServer", "HearthCLI", "Benchmarks", "Fuzzers"],
+    "LogEngine": ["SharedLog", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers"],
     // Handlers of the API read documents only through the service, which authorizes each read.
     "DocumentStore": [
       "QueryEngine", "PipelineEngine", "Watch", "DatabaseService", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers",
@@ -46,8 +46,8 @@ import Testing
     // Handlers receive their caller from authentication and cannot create one.
     "Callers": ["DatabaseService", "FileService", "GatewayCore", "Gateway", "HearthServer", "Benchmarks"],
     "KeyValue": [
-      "LMDBEngine", "LogEngine", "DocumentStore", "QueryEngine", "PipelineEngine", "Watch", "DatabaseService",
-      "Accounts", "Files",
+      "LMDBEngine", "LogEngine", "SharedLog", "DocumentStore", "QueryEngine", "PipelineEngine", "Watch",
+      "DatabaseService", "Accounts", "Files",
       "HearthServer",
       "HearthCLI", "Benchmarks",
     ],

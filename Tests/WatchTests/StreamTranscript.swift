@@ -168,7 +168,8 @@ struct StreamTranscript: ~Copyable {
   private static func text(_ action: WatchStream.Action) -> String {
     switch action {
     case .authorize(let target, _): "authorize \(target)"
-    case .request(.join(let target, let selection, _)): "join \(target) \(selection.text)"
+    case .request(.join(let target, let selection, _, let atLeast)):
+      "join \(target) \(selection.text)" + (atLeast.map { " at \($0)" } ?? "")
     case .request(.setGuards(let target, let dependencies)):
       "guard \(target) " + dependencies.documents.map { "\($0.key)" }.joined(separator: " ")
     case .request(.refresh(let target)): "refresh \(target)"

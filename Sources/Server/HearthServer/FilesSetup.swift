@@ -101,7 +101,7 @@ enum FilesSetup {
     guard let id = FileCommitDatabase.id(text) else {
       throw .corruption(path: "files", detail: "a pending commit refers to the database '\(text)', which is not valid")
     }
-    if let database = try databases.database(id) { return try DocumentDatabase.lastMark(in: database.store) }
+    if let database = try databases.database(id) { return try database.lastMark() }
     // A database that does not exist has no commits.
     guard let directory, access(DataDirectory.file(of: id, in: directory.path), F_OK) == 0 else { return 0 }
     let options = LMDBOptions(path: DataDirectory.file(of: id, in: directory.path))

@@ -53,6 +53,8 @@ package struct Status: Error, Equatable, Sendable {
 
   private static let damaged = "Stored data is damaged."
   private static let hidden = "Internal error."
+  private static let inDoubt =
+    "The log of the server failed. The commit may have been stored: read its documents before you repeat it."
   private static let outOfMemory = "the server is out of memory or file descriptors; try again later"
 
   /// Converts an error of any layer to the status that a client of `database` receives.
@@ -69,6 +71,7 @@ package struct Status: Error, Equatable, Sendable {
     case let error as PipelineError: self.init(Code(error.code), error.description)
     case WatchError.invalidArgument(let text): self.init(.invalidArgument, text)
     case WatchError.resourceExhausted(let text): self.init(.resourceExhausted, text)
+    case WatchError.behind(let text): self.init(.unavailable, text)
     default: self.init(fault: "\(error)")
     }
   }
@@ -158,6 +161,9 @@ package struct Status: Error, Equatable, Sendable {
         (.resourceExhausted, Self.outOfMemory)
       case .corruption: (.dataLoss, Self.damaged)
       case .system, .rolledBack: (.internal, Self.hidden)
+      // Not UNAVAILABLE: server libraries repeat a commit on their own then, which could do it twice.
+      case .outcomeUnknown: (.internal, Self.inDoubt)
+      case .notOwner: (.unavailable, "this node does not own the database; try again")
       }
     self.init(code, message)
     // An oversized key or value is the client's error, not a fault of the server.

@@ -1,5 +1,4 @@
 package import Basics
-import Dispatch
 package import DocumentModel
 package import KeyValue
 import Synchronization
@@ -29,22 +28,23 @@ package final class DocumentDatabase: Sendable {
   private let latestServerTimestamp = Mutex<Int64>(0)
   let indexCache = IndexCatalogCache()
   let background: BackgroundWork
+  /// The queues of this database and of what follows it.
+  package let queues: WorkQueues
+  private let adopted = Atomic(false)
   /// The bytes of the documents in the quota of the project.
   package let use: DocumentUse
 
-  /// Opens a database in an engine, and initializes the engine if it is empty.
+  /// Opens a database in an engine for reading. Writes nothing, also if the engine is empty.
   ///
-  /// If `indexes` is given, it replaces the stored index configuration; otherwise that stays in effect. Index
-  /// entries are built in the background, starting with ``continueBackgroundWork()``. A new database exists, empty,
-  /// since `origin`, in microseconds since 1970; by default since now. `use` limits the growth of the documents, and
-  /// `commitMemory` the unfinished commits; by default, all databases of the process share it.
+  /// Before the first write, call ``adopt(indexes:origin:)``. `use` limits the growth of the documents, and `commitMemory`
+  /// the unfinished commits; by default, all databases of the process share it.
   /// - Throws: ``StorageError/unsupportedFormat(path:found:supported:)`` if a newer version wrote the data, and
   ///   other ``StorageError``s if the engine fails.
   package init(
     id: DatabaseID, edition: Edition = .standard, store: any KeyValueStore, retention: Retention = Retention(),
-    clock: Clock = .system, indexes: IndexConfiguration? = nil, indexBatch: IndexBatch = IndexBatch(),
-    indexObserver: IndexObserver? = nil, counters: CommitCounters = CommitCounters(),
-    scratch: ScratchSpace = .process, use: DocumentUse? = nil, origin: Int64? = nil, commitMemory: MemoryShare? = nil
+    clock: Clock = .system, indexBatch: IndexBatch = IndexBatch(), indexObserver: IndexObserver? = nil,
+    counters: CommitCounters = CommitCounters(), scratch: ScratchSpace = .process, use: DocumentUse? = nil,
+    commitMemory: MemoryShare? = nil, queues: WorkQueues = .threads
   ) throws(StorageError) {
     self.id = id
     self.edition = edition
@@ -52,20 +52,64 @@ package final class DocumentDatabase: Sendable {
     self.clock = clock
     self.scratch = scratch
     self.retention = retention
-    let incarnation = try Self.format(store, origin: origin ?? clock.now())
+    let incarnation = try Self.checkFormat(store).incarnation
     identity = Mutex(incarnation)
     transactions = TransactionTable(seed: incarnation, clock: clock)
     self.use = use ?? DocumentUse(Quota(.documents, of: id.project))
+    self.queues = queues
     queue = CommitQueue(
-      store: store, indexCache: indexCache, label: "hearth.writer.\(id.name)", counters: counters, use: self.use,
-      memory: commitMemory ?? CommitQueue.processMemory)
+      store: store, indexCache: indexCache, queue: queues.serial("hearth.writer.\(id.name)"), counters: counters,
+      use: self.use, memory: commitMemory ?? CommitQueue.processMemory)
     background = BackgroundWork(batch: indexBatch, observer: indexObserver)
+  }
+
+  /// Takes over the writing of the database: initializes an empty engine, and replaces the stored index configuration if
+  /// `indexes` is given. Call it once, when this process may write to the store, before the first write.
+  ///
+  /// Index entries are built in the background, starting with ``continueBackgroundWork()``. A new database exists, empty,
+  /// since `origin`, in microseconds since 1970; by default since now.
+  /// - Throws: as ``init(id:edition:store:retention:clock:indexBatch:indexObserver:counters:scratch:use:commitMemory:queues:)``. The
+  ///   database can still be read.
+  package func adopt(indexes: IndexConfiguration? = nil, origin: Int64? = nil) throws(StorageError) {
+    // The store may have changed since it was opened.
+    let incarnation = try Self.format(store, origin: origin ?? clock.now())
+    identity.withLock { $0 = incarnation }
+    transactions.setSeed(incarnation)
     if let indexes {
       try store.write { (transaction) throws(StorageError) in
         _ = try IndexReconciliation.apply(indexes, transaction)
       }
     }
+    queue.forgetCatalog()
     try countUse()
+    adopted.store(true, ordering: .sequentiallyConsistent)
+    // Listeners that waited for the commits of another writer must not wait any longer.
+    changes.send()
+  }
+
+  /// Whether this process writes to the database. If not, its writes fail with ``StorageError/notOwner(of:owner:)``, and
+  /// nothing runs in the background.
+  package var isAdopted: Bool { adopted.load(ordering: .sequentiallyConsistent) }
+
+  /// Notes that commits of another node were applied to the store: notifies observers, and reads again what this object
+  /// keeps of the store. Call it from one thread at a time.
+  /// - Throws: ``StorageError`` if the read fails.
+  package func noteApplied() throws(StorageError) {
+    let incarnation = try Self.checkFormat(store).incarnation
+    let before = identity.withLock { identity in
+      defer { identity = incarnation }
+      return identity
+    }
+    if incarnation != before {
+      transactions.endAll()
+      transactions.setSeed(incarnation)
+    }
+    changes.send()
+  }
+
+  /// - Throws: ``StorageError/notOwner(of:owner:)`` before ``adopt(indexes:origin:)``.
+  func requireAdopted() throws(StorageError) {
+    guard isAdopted else { throw .notOwner(of: id.name, owner: nil) }
   }
 
   /// Notifies observers of new durable commits.
@@ -146,14 +190,18 @@ package final class DocumentDatabase: Sendable {
   /// Plans the requests and queues them: small ones on the calling thread, large ones on another thread, so the
   /// caller's event loop is not blocked. A small one whose rules take long also moves to another thread.
   private func submit(_ requests: [CommitRequest], completions: [CommitQueue.Completion]) {
+    do throws(StorageError) { try requireAdopted() } catch {
+      for completion in completions { completion(.failure(.storage(error))) }
+      return
+    }
     let bytes = requests.reduce(0) { $0 + $1.bytes }
     guard queue.memory.take(bytes) else { return queue.refuse(completions) }
     if bytes > Self.plannedAtOnceBytesMax {
       LargeCommits.line.run(bytes: bytes, completions) { completions in
-        DispatchQueue.global().async { self.planAndSubmit(requests, completions, areLarge: true) }
+        self.queues.urgent { self.planAndSubmit(requests, completions, areLarge: true) }
       }
     } else if requests.contains(where: isCheckLong) {
-      DispatchQueue.global().async { self.planAndSubmit(requests, completions) }
+      queues.urgent { self.planAndSubmit(requests, completions) }
     } else {
       planAndSubmit(requests, completions, isOnLoop: true)
     }
@@ -257,6 +305,14 @@ package final class DocumentDatabase: Sendable {
     }
   }
 
+  /// Returns the mark of the last commit that had one, as ``lastMark(in:)``.
+  /// - Throws: ``StorageError/outcomeUnknown(path:detail:)`` if that of a commit since the opening is unknown;
+  ///   ``StorageError`` if the read fails.
+  package func lastMark() throws(StorageError) -> UInt64 {
+    if let doubt = queue.lastDoubt { throw doubt }
+    return try Self.lastMark(in: store)
+  }
+
   /// Returns the mark of the last commit that had one, or 0 if none had; see ``CommitRequest/mark``.
   /// - Throws: ``StorageError`` if the read fails.
   package static func lastMark(in store: any KeyValueStore) throws(StorageError) -> UInt64 {
@@ -271,7 +327,8 @@ package final class DocumentDatabase: Sendable {
   /// Returns a loader that fills this database, which must be empty and not in use; see ``BulkLoader``.
   /// - Throws: ``StorageError`` if the read fails.
   package func makeLoader() throws(StorageError) -> BulkLoader {
-    try BulkLoader(store: store, version: clock.now())
+    try requireAdopted()
+    return try BulkLoader(store: store, version: clock.now())
   }
 
   /// Assigns a new incarnation, so ETags and resume tokens of the original do not match the copy.
@@ -287,6 +344,7 @@ package final class DocumentDatabase: Sendable {
   package func clear(completion: @escaping @Sendable (Result<Void, StorageError>) -> Void) {
     queue.perform { [self] in
       do throws(StorageError) {
+        try requireAdopted()
         let incarnation = Self.newIncarnation()
         try store.write { (transaction) throws(StorageError) in
           var reader = SnapshotReader(transaction)
@@ -307,8 +365,9 @@ package final class DocumentDatabase: Sendable {
   }
 
   /// Runs the background work that is due: removes expired history, log entries and documents, and resumes
-  /// unfinished work on indexes. Call it regularly.
+  /// unfinished work on indexes. Call it regularly. Does nothing before ``adopt(indexes:origin:)``.
   package func maintain() {
+    guard isAdopted else { return }
     trim()
     continueBackgroundWork()
     removeExpired()
@@ -356,17 +415,28 @@ package final class DocumentDatabase: Sendable {
 
   // MARK: Format
 
-  private static func format(_ store: any KeyValueStore, origin: Int64) throws(StorageError) -> UInt64 {
+  /// Returns whether the store is empty, and its incarnation, which is 0 then.
+  private static func checkFormat(
+    _ store: any KeyValueStore
+  ) throws(StorageError) -> (isEmpty: Bool, incarnation: UInt64) {
     let snapshot = try store.snapshot()
+    defer { snapshot.end() }
     var reader = SnapshotReader(snapshot)
     let format = try reader.meta(.format)
-    let incarnation = try reader.meta(.incarnation)
-    snapshot.end()
-    if (DocumentStoreFormat.plain...DocumentStoreFormat.current).contains(format) { return incarnation }
+    if (DocumentStoreFormat.plain...DocumentStoreFormat.current).contains(format) {
+      return (false, try reader.meta(.incarnation))
+    }
     guard format == 0 else {
       throw .unsupportedFormat(
         path: "database", found: String(format), supported: "up to \(DocumentStoreFormat.current)")
     }
+    return (true, 0)
+  }
+
+  /// Initializes a store that is empty. Returns its incarnation.
+  private static func format(_ store: any KeyValueStore, origin: Int64) throws(StorageError) -> UInt64 {
+    let (isEmpty, incarnation) = try checkFormat(store)
+    guard isEmpty else { return incarnation }
     let fresh = newIncarnation()
     try store.write { (transaction) throws(StorageError) in
       try transaction.put(.format, DocumentStoreFormat.plain)

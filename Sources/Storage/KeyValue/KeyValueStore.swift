@@ -32,7 +32,8 @@ public protocol KeyValueStore: AnyObject, Sendable {
   /// Waits until no other write transaction is open. If `body` throws, nothing is written and its error is
   /// rethrown. The closure is not `async`: it cannot suspend while it holds the writer. The transaction object is
   /// invalid once the closure returns.
-  /// - Throws: the error of `body`, or ``StorageError`` if the commit fails. Nothing is written in either case.
+  /// - Throws: the error of `body`, or ``StorageError`` if the commit fails. Nothing is written in either case, except with
+  ///   ``StorageError/outcomeUnknown(path:detail:)``: then a later opening may find the commit.
   func write(_ body: (any KeyValueTransaction) throws(StorageError) -> Void) throws(StorageError)
 
   /// Writes a consistent, compact copy of the newest state as a file that an engine of this kind can open.

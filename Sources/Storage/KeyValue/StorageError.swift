@@ -28,6 +28,22 @@ public enum StorageError: Error, Equatable, Sendable {
   case system(operation: String, path: String, code: Int32)
   /// The caller's closure ended its write transaction on purpose. Nothing was written.
   case rolledBack
+  /// The log of the store did not say whether it has the transaction. `detail` says why. The transaction may be found later,
+  /// so it must not be run again.
+  case outcomeUnknown(path: String, detail: String)
+  /// Another node may append to the log of the store. Nothing was written. `owner` is its address, if it is known.
+  case notOwner(of: String, owner: String?)
+}
+
+extension StorageError {
+  /// Whether the commits of a group that failed with this error may be tried again one by one. That needs two things:
+  /// nothing of the group was written, and a part of it may succeed where the whole did not.
+  public var permitsParts: Bool {
+    switch self {
+    case .outcomeUnknown, .notOwner: false
+    default: true
+    }
+  }
 }
 
 extension StorageError: CustomStringConvertible {
@@ -63,6 +79,10 @@ extension StorageError: CustomStringConvertible {
       "\(operation) failed for \(path): \(String(cString: strerror(code)))"
     case .rolledBack:
       "the write was rolled back"
+    case .outcomeUnknown(let path, let detail):
+      "it is not known whether \(path) has the commit: \(detail); read what it wrote before you repeat it"
+    case .notOwner(let store, let owner):
+      "this node does not own \(store)" + (owner.map { "; send writes to \($0)" } ?? "; try again when a node owns it")
     }
   }
 }

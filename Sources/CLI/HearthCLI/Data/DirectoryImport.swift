@@ -26,7 +26,7 @@ struct DirectoryImport {
     let directory = try DataDirectory(directory)
     var indexes = indexes
     let file = try directory.makeFile(of: files.database)
-    if access(file, F_OK) == 0, try !isEmpty(file, files.database) {
+    if access(file, F_OK) == 0, try !openForReading(file, files.database).isEmpty() {
       // The files are read twice: everything is checked before anything is stored.
       let files = try files.repeatable { progress.show("\(ByteCount.text($0)) of the input read") }
       _ = try files.check { progress.show($0, "documents checked", fraction: files.fraction(after: $0)) }
@@ -39,7 +39,7 @@ struct DirectoryImport {
     removeFiles(unfinished)
     defer { removeFiles(unfinished) }
     if indexes == nil, access(file, F_OK) == 0 {
-      let empty = try open(file, files.database, indexes: nil)
+      let empty = try openForReading(file, files.database)
       indexes = try empty.read { reader in try empty.indexes(&reader).configuration }
     }
     let outcome = try open(unfinished, files.database, indexes: indexes, durability: .unsynced).load(files) {
@@ -55,12 +55,16 @@ struct DirectoryImport {
   private func open(
     _ file: String, _ id: DatabaseID, indexes: IndexConfiguration?, durability: LMDBOptions.Durability = .durable
   ) throws -> DocumentDatabase {
-    let options = LMDBOptions(path: file, mapBytes: mapBytes, durability: durability)
-    return try DocumentDatabase(id: id, store: StoredDatabase.open(options, withLog: false), indexes: indexes)
+    let database = try openForReading(file, id, durability: durability)
+    try database.adopt(indexes: indexes)
+    return database
   }
 
-  private func isEmpty(_ file: String, _ id: DatabaseID) throws -> Bool {
-    try open(file, id, indexes: nil).isEmpty()
+  private func openForReading(
+    _ file: String, _ id: DatabaseID, durability: LMDBOptions.Durability = .durable
+  ) throws -> DocumentDatabase {
+    let options = LMDBOptions(path: file, mapBytes: mapBytes, durability: durability)
+    return try DocumentDatabase(id: id, store: StoredDatabase.open(options, withLog: false))
   }
 
   private func removeFiles(_ file: String) {

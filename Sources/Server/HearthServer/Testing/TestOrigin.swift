@@ -86,10 +86,11 @@ final class TestOrigin: Sendable {
     let store = try LMDBStore.open(options(settings))
     let isBuilt = DispatchSemaphore(value: 0)
     let database = try DocumentDatabase(
-      id: id, store: store, indexes: indexes,
+      id: id, store: store,
       indexObserver: { reports in
         if !reports.contains(where: { $0.state == .building || $0.state == .removing }) { isBuilt.signal() }
       })
+    try database.adopt(indexes: indexes)
     let sources = fixtures.enumerated().map { number, input -> ImportFiles.Source in
       switch input {
       case .file(let path): .file(path)

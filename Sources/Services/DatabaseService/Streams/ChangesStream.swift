@@ -63,9 +63,8 @@ package final class ChangesStream {
       guard let token = ResumeToken(token) else {
         throw Status(.invalidArgument, "The token is not valid for a change feed.")
       }
-      guard token.incarnation == incarnation, token.version <= (try reader.lastVersion()) else {
-        throw Self.afresh("The token belongs to another database, or to this one before it was cleared or restored.")
-      }
+      let isKnown = token.version <= (try reader.lastVersion())
+      guard token.incarnation == incarnation, isKnown || !database.isAdopted else { throw Self.foreignToken }
       return Place(version: token.version)
     }
     self.caller = caller
@@ -117,6 +116,11 @@ package final class ChangesStream {
     _ reader: inout SnapshotReader, _ emit: (ChangesEvent) throws -> Bool
   ) throws -> ListenStream.Progress {
     guard try reader.isReadable(at: place.version) else { throw Self.tooOld }
+    if try reader.lastVersion() < place.version {
+      // Another node made this token. Its commits arrive later, unless this node took over the database without them.
+      guard !database.isAdopted else { throw Self.foreignToken }
+      return .waiting
+    }
     let scan =
       if let last = place.last {
         try ChangeLogIterator(reader.snapshot, after: last.position, of: last.version)
@@ -171,6 +175,10 @@ package final class ChangesStream {
       try reader.isLogged(since: version) && reader.isReadable(at: version)
     }
     guard isThere else { throw tooOld }
+  }
+
+  private static var foreignToken: Status {
+    afresh("The token belongs to another database, or to this one before it was cleared or restored.")
   }
 
   private static var tooOld: Status {

@@ -118,9 +118,10 @@ package final class ListenStream {
   /// Whether every target is current or has ended, and the client has received that.
   package var isSettled: Bool { stream.isSettled }
 
-  /// Updates the time and the incarnation that the stream sees.
+  /// Updates the time, the incarnation and the role of this process that the stream sees.
   private func advance() {
     stream.now = database.clock.now()
+    stream.mayLag = !database.isAdopted
     stream.incarnation = database.incarnation
   }
 
@@ -226,7 +227,7 @@ package final class ListenStream {
         } catch { stream.end(target, because: error) }
       case .request(let request):
         // The operands of a query are kept as long as the target exists.
-        if !settleMemory(), case .join(let target, _, _) = request {
+        if !settleMemory(), case .join(let target, _, _, _) = request {
           let text = "The queries of all listeners take too much memory. Try again later."
           stream.end(target, because: Status(.resourceExhausted, text))
         } else {

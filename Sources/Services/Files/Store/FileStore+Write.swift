@@ -59,17 +59,25 @@ extension FileStore {
       for object in group { object.outcome.withLock { $0 = .failure(error) } }
       return leave(unreferenced)
     }
-    if !writeTogether(group, &last, &unreferenced), group.count > 1 {
+    var failure = writeTogether(group, &last, &unreferenced)
+    if failure?.permitsParts == true, group.count > 1 {
       // If the transaction fails as a whole, most objects may still succeed one by one.
-      for object in group { _ = writeTogether([object], &last, &unreferenced) }
+      for object in group {
+        failure = writeTogether([object], &last, &unreferenced)
+        if failure?.permitsParts == false { break }
+      }
     }
     noteUse()
     leave(group.map(\.digest))
+    // If the objects may be found later, their contents stay; otherwise ``sweep()`` removes them.
+    if failure?.permitsParts == false { return }
     removeUnheld(unreferenced)
   }
 
-  /// Writes objects in one transaction. Returns `false` if the store failed; then none is written.
-  private func writeTogether(_ group: [NewObject], _ last: inout Int64, _ unreferenced: inout [ContentDigest]) -> Bool {
+  /// Writes objects in one transaction. If the store fails, all of them have its error as their outcome, and it is returned.
+  private func writeTogether(
+    _ group: [NewObject], _ last: inout Int64, _ unreferenced: inout [ContentDigest]
+  ) -> StorageError? {
     do throws(StorageError) {
       try metadata.write { (transaction) throws(StorageError) in
         var isAnyWritten = false
@@ -84,11 +92,11 @@ extension FileStore {
         guard isAnyWritten else { throw .rolledBack }
       }
     } catch {
-      guard error != .rolledBack else { return true }
+      guard error != .rolledBack else { return nil }
       for object in group { object.outcome.withLock { $0 = .failure(FilesError(error)) } }
-      return false
+      return error
     }
-    return true
+    return nil
   }
 
   /// Marks contents as no longer arriving, after their objects were written or rejected.

@@ -61,16 +61,17 @@ package final class BlankDatabases: Sendable {
       if let template = state.templates[name] { return template }
       let origin = state.origin ?? settings.clock.now()
       let template = try DocumentDatabase(
-        id: id, store: makeStore(), retention: settings.retention, clock: settings.clock, indexes: indexes,
-        scratch: settings.scratch, origin: origin)
+        id: id, store: makeStore(), retention: settings.retention, clock: settings.clock, scratch: settings.scratch)
+      try template.adopt(indexes: indexes, origin: origin)
       template.continueBackgroundWork()
       state.origin = origin
       state.templates[name] = template
       return template
     }
+    // Nobody adopts it, so it can only be read: requests that write create their database.
     return try DocumentDatabase(
-      id: id, edition: edition, store: BlankStore(template.store), retention: settings.retention,
-      clock: settings.clock, scratch: settings.scratch)
+      id: id, edition: edition, store: template.store, retention: settings.retention, clock: settings.clock,
+      scratch: settings.scratch)
   }
 }
 
@@ -79,21 +80,4 @@ struct DatabaseSettings: Sendable {
   var retention: Retention
   var clock: Clock
   var scratch: ScratchSpace
-}
-
-/// The store of a blank database, which can only be read.
-private final class BlankStore: KeyValueStore {
-  private let store: any KeyValueStore
-
-  init(_ store: any KeyValueStore) { self.store = store }
-
-  func snapshot() throws(StorageError) -> any KeyValueSnapshot { try store.snapshot() }
-
-  func statistics() throws(StorageError) -> KeyValueStatistics { try store.statistics() }
-  func fileStatistics() throws(StorageError) -> KeyValueStatistics { try store.fileStatistics() }
-
-  func copy(toFile path: String) throws(StorageError) { try store.copy(toFile: path) }
-
-  /// Writes nothing: requests that write create their database.
-  func write(_ body: (any KeyValueTransaction) throws(StorageError) -> Void) throws(StorageError) { throw .rolledBack }
 }

@@ -54,6 +54,8 @@ package final class DatabaseRegistry: Sendable {
   package let counters = CommitCounters()
 
   private let open: Opener
+  private let queues: WorkQueues
+  private let adopts: Bool
   private let indexes: Indexes
   private let indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)?
   private let editions: Editions
@@ -83,17 +85,20 @@ package final class DatabaseRegistry: Sendable {
   /// open file. With `blanks`, reads do not create databases, and the number of open ones is limited. `indexObserver`
   /// is called on the writers' threads with reports on background work on indexes. The queries on all databases share
   /// `scratch`, their documents share `quota`, and their unfinished commits share `commitMemory`, by default with all
-  /// others of the process.
+  /// others of the process. The databases and their listeners work on `queues`. If `adopts` is `false`, they can only be
+  /// read until ``DocumentDatabase/adopt(indexes:origin:)`` is called.
   package init(
     retention: Retention = Retention(), clock: Clock = .system, idleSeconds: Int?,
     editions: @escaping Editions = { _ in .standard }, indexes: @escaping Indexes = { _ in nil },
     indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)? = nil, scratch: ScratchSpace = .process,
     blanks: BlankDatabases? = nil, quota: Quota = Quota(.documents, of: "demo"), commitMemory: MemoryShare? = nil,
-    open: @escaping Opener
+    queues: WorkQueues = .threads, adopts: Bool = true, open: @escaping Opener
   ) {
     self.commitMemory = commitMemory ?? CommitQueue.processMemory
     self.blanks = blanks
     self.quota = quota
+    self.queues = queues
+    self.adopts = adopts
     self.scratch = scratch
     self.indexes = indexes
     self.indexObserver = indexObserver
@@ -129,9 +134,9 @@ package final class DatabaseRegistry: Sendable {
         var observer: IndexObserver?
         if let indexObserver { observer = { reports in indexObserver(id, reports) } }
         let database = try DocumentDatabase(
-          id: id, edition: editions(id), store: store, retention: retention, clock: clock, indexes: indexes(id),
-          indexObserver: observer, counters: counters, scratch: scratch,
-          use: use(of: id), origin: blanks?.origin, commitMemory: commitMemory)
+          id: id, edition: editions(id), store: store, retention: retention, clock: clock, indexObserver: observer,
+          counters: counters, scratch: scratch, use: use(of: id), commitMemory: commitMemory, queues: queues)
+        if adopts { try database.adopt(indexes: indexes(id), origin: blanks?.origin) }
         database.continueBackgroundWork()
         entries[id] = Entry(database: database, lastUsed: now)
         return .success(database)

@@ -3,7 +3,8 @@ package import DocumentModel
 package import KeyValue
 package import WireFormat
 
-/// The reason why a commit, or a read in a transaction, failed. Nothing of the commit was written.
+/// The reason why a commit, or a read in a transaction, failed. Nothing of the commit was written, except with
+/// ``StorageError/outcomeUnknown(path:detail:)``: then it may be found later.
 ///
 /// The service maps each case to a wire code and the documented text (firestore-api.md, sections 7.3, 8.3, 13).
 package enum CommitError: Error, Equatable, Sendable {

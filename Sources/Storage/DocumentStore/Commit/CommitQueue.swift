@@ -1,5 +1,4 @@
 import Basics
-import Dispatch
 import DocumentModel
 import Glibc
 import KeyValue
@@ -20,7 +19,8 @@ import Synchronization
 /// 4. Write: the commit gets the next version. Its documents, index entries, before-images and change-log rows are
 ///    written.
 /// 5. Sync: the store commits the transaction, which is durable when ``KeyValueStore/write(_:)`` returns. If it
-///    fails, the writer retries each commit of the group alone.
+///    fails, the writer retries each commit of the group alone, unless its outcome is unknown
+///    (``StorageError/permitsParts``).
 /// 6. Publish: the writer notifies ``changes``, then calls each completion, then starts the next group.
 ///
 /// The writer thread comes from the system's pool and is used only while commits wait. While it syncs, the next
@@ -59,23 +59,24 @@ final class CommitQueue: Sendable {
   private let store: any KeyValueStore
   private let state = Mutex(State())
   private let writer: Mutex<CommitWriter>
-  private let queue: DispatchQueue
+  private let queue: any WorkQueue
   /// No commit may take a version at or below this one: a reader may have seen the state at this version.
   private let floor = Atomic<Int64>(Int64.min)
   private let counters: CommitCounters
   /// The memory of unfinished commits, which databases share.
   let memory: MemoryShare
+  private let doubt = Mutex<StorageError?>(nil)
 
-  /// Creates an empty queue. `use` limits the growth of the documents.
+  /// Creates an empty queue whose writer runs on `queue`. `use` limits the growth of the documents.
   init(
-    store: any KeyValueStore, indexCache: IndexCatalogCache, label: String, counters: CommitCounters,
+    store: any KeyValueStore, indexCache: IndexCatalogCache, queue: any WorkQueue, counters: CommitCounters,
     use: DocumentUse? = nil, memory: MemoryShare = CommitQueue.processMemory
   ) {
     self.store = store
     self.memory = memory
     self.counters = counters
     writer = Mutex(CommitWriter(indexCache: indexCache, use: use))
-    queue = DispatchQueue(label: label)
+    self.queue = queue
   }
 
   /// Appends commits to the queue, next to each other. Each succeeds or fails on its own.
@@ -100,7 +101,7 @@ final class CommitQueue: Sendable {
       defer { state.isWriting = true }
       return !state.isWriting
     }
-    if isFirst { queue.async { self.writeGroup() } }
+    if isFirst { queue.run { self.writeGroup() } }
   }
 
   /// Fails commits because too many are unfinished.
@@ -110,7 +111,7 @@ final class CommitQueue: Sendable {
 
   /// Runs other work on the writer's thread, such as trimming or clearing, between two groups.
   func perform(_ work: @escaping @Sendable () -> Void) {
-    queue.async(execute: work)
+    queue.run(work)
   }
 
   /// Runs one write transaction with the commit writer. Call it only from work given to ``perform(_:)``.
@@ -136,18 +137,22 @@ final class CommitQueue: Sendable {
   ///
   /// The writer's own work must not call it. Cost: waits for the work already queued, usually none.
   func settle(upTo version: Int64) {
-    queue.sync { raiseFloor(to: version) }
+    queue.runAndWait { raiseFloor(to: version) }
   }
 
   /// Waits until the writer is idle and holds no reference to the store. No caller may submit commits meanwhile.
   func drain() {
     // The first waits for a group being written, the second for the check for another group that follows it.
-    queue.sync {}
-    queue.sync {}
+    queue.runAndWait {}
+    queue.runAndWait {}
   }
 
   /// The version that all later commits will be above. ``settle(upTo:)`` and each commit raise it.
   var settledVersion: Int64 { floor.load(ordering: .sequentiallyConsistent) }
+
+  /// The error of the last group with an unknown outcome. The state of the store does not show whether it has this group
+  /// before the store is opened again.
+  var lastDoubt: StorageError? { doubt.withLock { $0 } }
 
   private func raiseFloor(to version: Int64) {
     floor.max(version, ordering: .sequentiallyConsistent)
@@ -170,7 +175,7 @@ final class CommitQueue: Sendable {
       memory.give(waiting.bytes)
       waiting.completion(result)
     }
-    queue.async { self.writeGroup() }
+    queue.run { self.writeGroup() }
   }
 
   private static func microseconds() -> Int {
@@ -201,7 +206,7 @@ final class CommitQueue: Sendable {
     do throws(StorageError) {
       return try transact(group)
     } catch {
-      guard group.count > 1 else { return [.failure(.storage(error))] }
+      guard group.count > 1, error.permitsParts else { return group.map { _ in .failure(.storage(error)) } }
       // A single member may have caused the failure: try each alone, so that only that one fails.
       return group.map { member in
         do throws(StorageError) { return try transact([member])[0] } catch { return .failure(.storage(error)) }
@@ -239,6 +244,7 @@ final class CommitQueue: Sendable {
       return results
     } catch {
       writer.withLock { $0.rollBack() }
+      if case .outcomeUnknown = error { doubt.withLock { $0 = error } }
       throw error
     }
   }

@@ -87,17 +87,20 @@ extension DocumentDatabase {
   /// Replaces the index configuration. Returns when the change is durable; entries are updated in the background.
   ///
   /// Waits for the group being written. The writer's thread must not call it.
-  /// - Throws: ``StorageError`` if the read or the write fails.
+  /// - Throws: ``StorageError/notOwner(of:owner:)`` before ``adopt(indexes:origin:)``; another ``StorageError`` if the
+  ///   read or the write fails.
   package func setIndexes(_ configuration: IndexConfiguration) throws(StorageError) {
+    try requireAdopted()
     try store.write { (transaction) throws(StorageError) in
       _ = try IndexReconciliation.apply(configuration, transaction)
     }
     continueBackgroundWork()
   }
 
-  /// Resumes building and removing indexes, between commits, until all work is done. Returns at once.
+  /// Resumes building and removing indexes, between commits, until all work is done. Returns at once. Does nothing before
+  /// ``adopt(indexes:origin:)``.
   package func continueBackgroundWork() {
-    guard background.beginIndexing() else { return }
+    guard isAdopted, background.beginIndexing() else { return }
     queue.perform { [self] in advanceIndexes(isFirst: true) }
   }
 

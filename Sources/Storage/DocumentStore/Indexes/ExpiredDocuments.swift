@@ -1,4 +1,4 @@
-import Dispatch
+import Basics
 import DocumentModel
 import KeyEncoding
 import KeyValue
@@ -85,8 +85,8 @@ struct ExpiredDocuments {
 extension DocumentDatabase {
   /// Deletes expired documents in ordinary commits, which listeners see. Returns at once.
   func removeExpired() {
-    guard hasExpiringFields, background.beginExpiring() else { return }
-    DispatchQueue.global(qos: .utility).async { self.removeExpiredBatch() }
+    guard isAdopted, hasExpiringFields, background.beginExpiring() else { return }
+    queues.aside { self.removeExpiredBatch() }
   }
 
   private func removeExpiredBatch() {
@@ -106,7 +106,7 @@ extension DocumentDatabase {
         if case .success = result { true } else { false }
       }
       guard isProgress, found.count >= ExpiredDocuments.countMax else { return background.endExpiring() }
-      DispatchQueue.global(qos: .utility).async { self.removeExpiredBatch() }
+      queues.aside { self.removeExpiredBatch() }
     }
   }
 }

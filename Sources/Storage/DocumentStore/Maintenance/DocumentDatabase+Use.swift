@@ -1,3 +1,4 @@
+import Basics
 import Dispatch
 import KeyValue
 
@@ -22,7 +23,7 @@ extension DocumentDatabase {
     background.counting.enter()
     // This thread does not use the snapshot any more.
     nonisolated(unsafe) let state = snapshot
-    DispatchQueue.global(qos: .utility).async { [self] in
+    queues.aside { [self] in
       // If the count fails, the next start counts again, and `hearth check` reports the damage.
       let bytes = try? DocumentUse.count(state) { background.isStopped }
       state.end()

@@ -47,16 +47,20 @@ package final class TransactionTable: Sendable {
   /// longest end, but never the one that is reading.
   static let bytesMax = 64 << 20
 
-  private let seed: UInt64
+  /// Identifies the transactions of a database, also after a restart.
+  private let seed: Atomic<UInt64>
   private let clock: Clock
   private let state: Mutex<State>
 
   /// Creates a table. `seed` must survive a restart of the database and differ between databases.
   init(seed: UInt64, clock: Clock) {
-    self.seed = seed
+    self.seed = Atomic(seed)
     self.clock = clock
     state = Mutex(State(counter: UInt64.random(in: 0...UInt64.max)))
   }
+
+  /// Sets the seed of a database that was just initialized. No transaction is open.
+  func setSeed(_ seed: UInt64) { self.seed.store(seed, ordering: .relaxed) }
 
   /// Opens a transaction of a caller that reads at a version. If the table is full, the transaction idle longest ends.
   package func begin(_ mode: Mode, readVersion: Int64, by owner: TransactionOwner) -> TransactionID {
@@ -215,5 +219,7 @@ package final class TransactionTable: Sendable {
     return mode
   }
 
-  private func hash(_ bytes: [UInt8]) -> UInt64 { XXH3_64bits_withSeed(bytes, bytes.count, seed) }
+  private func hash(_ bytes: [UInt8]) -> UInt64 {
+    XXH3_64bits_withSeed(bytes, bytes.count, seed.load(ordering: .relaxed))
+  }
 }

@@ -10,8 +10,8 @@ package protocol CommitLog: AnyObject {
   var position: LogPosition { get }
 
   /// Appends one commit. When it returns, the commit is durable.
-  /// - Throws: ``StorageError``. If ``failure`` is `nil` afterwards, nothing was appended, and the caller may try again.
-  ///   Otherwise the commit may be found when the store is opened again.
+  /// - Throws: ``StorageError/outcomeUnknown(path:detail:)`` if the commit may be found when the store is opened again.
+  ///   After any other ``StorageError`` nothing was appended; if ``failure`` is `nil`, the caller may try again.
   func append(_ batch: CommitBatch) throws(StorageError) -> LogPosition
 
   /// The error after which the log accepts no commits until the store is opened again.
@@ -131,7 +131,7 @@ package final class FileLog: CommitLog {
     }
     if let failed {
       failure = failed
-      throw failed
+      throw .outcomeUnknown(path: folder.path, detail: failed.description)
     }
     offset += recordBytes
     position = next

@@ -1,3 +1,6 @@
+package import KeyValue
+import LMDBEngine
+
 /// A position in the log of one data file, with the secret that tells this log from others.
 package struct LogOrigin: Equatable, Sendable {
   package var position: LogPosition
@@ -16,4 +19,16 @@ package struct LogOrigin: Equatable, Sendable {
 
   /// The form that the mark of a data file has.
   package var bytes: [UInt8] { position.encoded(secret: secret) }
+}
+
+extension MarkedStore {
+  /// Returns the position in the log up to which the store has every commit, or `nil` if it never had a log.
+  /// - Throws: ``StorageError/corruption(path:detail:)`` if the mark is not valid; ``StorageError`` if the read fails.
+  package func logOrigin() throws(StorageError) -> LogOrigin? {
+    guard let mark = try logMark() else { return nil }
+    guard let origin = LogOrigin(mark.position) else {
+      throw .corruption(path: path, detail: "the position in the log has \(mark.position.count) bytes, not 32")
+    }
+    return origin
+  }
 }

@@ -23,6 +23,16 @@ package struct LogPosition: Equatable, Sendable {
   }
 }
 
+extension LogPosition {
+  /// Returns the position after an entry of a log that several nodes share. Its chain is made as that of a ``FileLog``, with
+  /// another secret for each kind of entry.
+  package func following(
+    _ body: UnsafeRawBufferPointer, kind: UInt8, epoch: UInt64, secret: UInt64
+  ) -> LogPosition {
+    LogRecordHead(of: body, after: self, epoch: epoch, secret: secret &+ UInt64(kind)).position
+  }
+}
+
 /// The head of a record: 48 bytes before the batch, which is padded with zeros to a multiple of 8.
 ///
 ///     0   length of the batch (4), magic number (4)

@@ -43,6 +43,33 @@ extension LoggedStore {
       LoggedTables(base: base, folder: folder, settings: settings, log: log, view: view, secret: secret))
   }
 
+  /// Opens a data file whose log is elsewhere. `batches` are the commits of the log after the position of the file. Notes in
+  /// the file that its log is open.
+  /// - Throws: ``StorageError`` if the file cannot be read or written, or a batch is not valid.
+  package static func open(
+    _ base: any MarkedStore, replaying batches: [CommitBatch], log: any CommitLog, secret: UInt64,
+    settings: LoggedStoreSettings = LoggedStoreSettings()
+  ) throws(StorageError) -> LoggedStore {
+    var view = LoggedTables.View(active: MemtableLayer(table: Memtable()), position: log.position, ordinal: 0)
+    for batch in batches {
+      var failure: CommitBatchError?
+      batch.bytes.withUnsafeBytes { bytes in
+        do throws(CommitBatchError) { try view.active.add(bytes, ordinal: &view.ordinal) } catch { failure = error }
+      }
+      if let failure {
+        throw .corruption(path: base.path, detail: "a commit is wrong at byte \(failure.offset): \(failure.problem)")
+      }
+    }
+    if try base.logMark()?.isOpen != true {
+      let position = try base.logOrigin()?.position ?? LogPosition()
+      try base.writeMarked { _ throws(StorageError) in
+        LogMark(isOpen: true, position: LogOrigin(position: position, secret: secret).bytes)
+      }
+    }
+    return LoggedStore(
+      LoggedTables(base: base, folder: nil, settings: settings, log: log, view: view, secret: secret))
+  }
+
   /// Opens a data file on the disk with the log in the folder beside it.
   /// - Throws: as ``open(_:folder:settings:newSecret:)`` and ``LMDBStore/open(_:)``.
   package static func open(

@@ -28,9 +28,9 @@ package final class LoggedStore: KeyValueStore, Sendable {
   /// Runs a write transaction as ``KeyValueStore/write(_:)``. When it returns, the commit is in the log, on the disk.
   ///
   /// Waits while the memtables are full.
-  /// - Throws: the error of `body`. The error of the log or of the last flush: nothing was written, unless the log failed
-  ///   while it wrote or synced. Then the commit may be found when the store is opened again, and until then no other
-  ///   commit is accepted.
+  /// - Throws: the error of `body`. The error of the log or of the last flush: nothing was written, except with
+  ///   ``StorageError/outcomeUnknown(path:detail:)``. Then the commit may be found when the store is opened again, and
+  ///   until then no other commit is accepted.
   package func write(
     _ body: (any KeyValueTransaction) throws(StorageError) -> Void
   ) throws(StorageError) {

@@ -12,7 +12,8 @@ import Synchronization
 /// flush reads `log`, which does not change after the first commit. Everything else is constant or has its own lock.
 final class LoggedTables: @unchecked Sendable {
   let base: any MarkedStore
-  private let folder: any LogFolder
+  /// The folder in which the first commit begins a log, or `nil` if the log is elsewhere.
+  private let folder: (any LogFolder)?
   private let settings: LoggedStoreSettings
   /// The layers for new readers. Held only to copy it or change it.
   private let view: Mutex<View>
@@ -62,7 +63,7 @@ final class LoggedTables: @unchecked Sendable {
   /// Takes over parts that are open; see ``LoggedStore/open(_:folder:settings:newSecret:)``. The tables of `view` may have
   /// commits of the log.
   init(
-    base: any MarkedStore, folder: any LogFolder, settings: LoggedStoreSettings, log: (any CommitLog)?, view: View,
+    base: any MarkedStore, folder: (any LogFolder)?, settings: LoggedStoreSettings, log: (any CommitLog)?, view: View,
     secret: UInt64
   ) {
     self.base = base
@@ -159,6 +160,7 @@ final class LoggedTables: @unchecked Sendable {
     if let log {
       opened = log
     } else {
+      guard let folder else { preconditionFailure("a log elsewhere is open from the beginning") }
       opened = try FileLog.create(in: folder, after: position, secret: secret, sizes: settings.log)
       log = opened
     }

@@ -59,7 +59,9 @@ extension Benchmark {
 
   private static func memoryDatabase() throws -> DocumentDatabase {
     guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is not a valid project id") }
-    return try DocumentDatabase(id: id, store: try LMDBStore.open(.inMemory()))
+    let database = try DocumentDatabase(id: id, store: try LMDBStore.open(.inMemory()))
+    try database.adopt()
+    return database
   }
 
   /// Writes a tree with one collection. Returns its path and its size in bytes.

@@ -1,0 +1,273 @@
+package import LogEngine
+
+/// One node's part in the protocol for one store, without I/O, threads or a clock: times, answers and wishes go in,
+/// ``Action``s come out.
+///
+/// 1. A node renews its session (``NodeLease``), and observes the store. As a follower it applies confirmed entries
+///    (``EntryTail``).
+/// 2. If the owner is silent or gone, it sends a takeover. It becomes the owner when its takeover entry is durable and
+///    applied.
+/// 3. As the owner it appends one entry at a time (``EntryAppend``), and applies it when it is certain that the log has it.
+/// 4. If its session is over or its append is refused, it is a follower again.
+///
+/// Safety does not rest on leases or clocks: an entry counts if it is in the log, and the log has one entry at a position.
+/// The lease decides only whether a read may be answered without asking.
+package struct ClusterNode: Sendable {
+  package enum Action: Equatable, Sendable {
+    /// Send a request to the tables, and pass the answer to ``receive(_:to:at:)`` with this number.
+    case perform(TableRequest, number: Int)
+    /// Apply entries to the replica.
+    case apply([SharedEntry])
+    /// Tell the author of the commit that was submitted its outcome.
+    case report(CommitFate)
+    /// This node is the owner in an epoch now: initialize what an owner writes, and give commits versions above the floor.
+    case adopt(epoch: UInt64, floor: Int64)
+    /// This node is not the owner any more.
+    case stepDown
+    /// Tell followers how far entries are confirmed.
+    case tellConfirmed(LogPosition)
+    /// The replica must be loaded anew.
+    case rejoin(EntryTail.Break)
+  }
+
+  /// The outcome of a commit.
+  package enum CommitFate: Equatable, Sendable {
+    /// It is in the log, and durable.
+    case appended(LogPosition)
+    /// It is certain that it is not in the log.
+    case notOwner
+    /// It may be in the log. Only its identifier can tell.
+    case unknown
+  }
+
+  package enum Role: Equatable, Sendable {
+    case follower
+    case owner(epoch: UInt64)
+    /// The owner until its handover is in the log. It answers nothing more.
+    case leaving(epoch: UInt64)
+  }
+
+  package let number: UInt32
+  package private(set) var role = Role.follower
+  package private(set) var lease: NodeLease
+  package private(set) var tail: EntryTail
+  /// Whether this node may become the owner. The caller clears it if its clock differs too much from that of the tables.
+  package var mayOwn = true
+
+  private let timing: ClusterTiming
+  private let secret: UInt64
+  private var watch = OwnerWatch()
+  private var epoch: UInt64 = 0
+  private var owner: OwnerMark?
+  /// The takeover of this node that is in the log, but not applied yet.
+  private var takeover: SharedEntry?
+  private var append: EntryAppend?
+  private var isBroken = false
+  private var nextPoll = Int64.min
+  /// The requests without an answer. There is at most one of a kind, except for those that were given up.
+  private var sent: [Int: (request: TableRequest, at: Int64)] = [:]
+  private var lastNumber = 0
+
+  /// Starts a node as a follower whose replica ends at a position.
+  package init(
+    number: UInt32, after applied: LogPosition, secret: UInt64, timing: ClusterTiming = ClusterTiming()
+  ) {
+    self.number = number
+    self.timing = timing
+    self.secret = secret
+    lease = NodeLease(node: number, timing: timing)
+    tail = EntryTail(after: applied, secret: secret)
+  }
+
+  // MARK: Reads
+
+  /// Whether a read of a snapshot that was taken before this call, in the same epoch, shows every commit that was
+  /// acknowledged before it was taken. Call it after the snapshot is taken: whatever pause comes before it then makes the
+  /// answer `false`, not the snapshot old.
+  package func mayAnswerReads(at now: Int64) -> Bool {
+    if case .owner = role { lease.holds(at: now) } else { false }
+  }
+
+  /// Whether a commit may be submitted.
+  package func acceptsCommits(at now: Int64) -> Bool { append == nil && mayAnswerReads(at: now) }
+
+  // MARK: Inputs
+
+  /// Sends what is due. Call it often.
+  package mutating func tick(at now: Int64) -> [Action] {
+    guard !isBroken else { return [] }
+    var actions: [Action] = []
+    if let request = lease.request(at: now, confirmed: ownedSequence) { actions.append(send(request, now)) }
+    if case .follower = role, now >= nextPoll { actions.append(poll(now)) }
+    if let request = takeoverRequest(at: now) { actions.append(send(request, now)) }
+    return actions
+  }
+
+  /// Appends the effect of a group of commits. The caller has asked ``acceptsCommits(at:)``.
+  package mutating func submit(_ batch: [UInt8], at now: Int64) -> [Action] {
+    guard case .owner(let epoch) = role, append == nil else { return [.report(.notOwner)] }
+    return [begin(.batch, batch, epoch, now)]
+  }
+
+  /// Gives the store away: the owner answers nothing more, and the next node that wants may take over at once.
+  package mutating func handOver(at now: Int64) -> [Action] {
+    guard case .owner(let epoch) = role, append == nil else { return [] }
+    role = .leaving(epoch: epoch)
+    return [begin(.handover, [], epoch, now)]
+  }
+
+  /// Notes that the owner has confirmed entries.
+  package mutating func noteConfirmed(_ position: LogPosition) -> [Action] {
+    guard case .follower = role, !isBroken else { return [] }
+    tail.confirm(upTo: position)
+    return applyConfirmed()
+  }
+
+  /// Handles the answer to a request; `nil` if it was lost or takes too long. A later answer to the same number is ignored.
+  package mutating func receive(_ reply: TableReply?, to number: Int, at now: Int64) -> [Action] {
+    guard let (request, sentAt) = sent.removeValue(forKey: number), !isBroken else { return [] }
+    switch request {
+    case .beginSession, .renew:
+      guard lease.receive(reply, to: request, sentAt: sentAt) else { return stepDown() }
+      return []
+    case .observe:
+      guard case .observed(let observation) = reply else {
+        if reply == nil { watch.noteFailure() }
+        return []
+      }
+      return see(observation, now)
+    case .append: return proceed(reply, now)
+    case .settle(let position):
+      if position == append?.entry.position { return proceed(reply, now) }
+      if reply == .settled { tail.confirm(upTo: position) }
+      return applyConfirmed()
+    case .takeOver:
+      guard case .takenOver(let entry) = reply else { return [] }
+      return expect(entry, isDurable: true) + [poll(now)]
+    }
+  }
+
+  // MARK: Following and taking over
+
+  private mutating func poll(_ now: Int64) -> Action {
+    nextPoll = now + timing.poll
+    return send(.observe(after: tail.applied.sequence), now)
+  }
+
+  private mutating func see(_ observation: StoreObservation, _ now: Int64) -> [Action] {
+    guard case .follower = role else { return [] }
+    epoch = observation.epoch
+    owner = observation.owner
+    watch.note(observation.owner, at: now)
+    do throws(EntryTail.Break) { try tail.see(observation) } catch {
+      isBroken = true
+      return [.rejoin(error)]
+    }
+    // It was lost at a failover; or the observation is older, and the next one shows it again.
+    if let takeover, !observation.entries.contains(takeover) { self.takeover = nil }
+    var actions: [Action] = []
+    // The answer to a takeover may have been lost.
+    if let session = lease.session, observation.owner?.owner == session {
+      let entry = observation.entries.last { $0.kind == .takeover }
+      if let entry, TakeoverNote(entry.body)?.owner == session, entry.position.epoch == epoch {
+        actions += expect(entry, isDurable: false)
+        // It is visible, but is it durable?
+        if !isPending({ $0 == .settle(entry.position) }) { actions.append(send(.settle(entry.position), now)) }
+      }
+    }
+    return actions + applyConfirmed()
+  }
+
+  /// Waits until a takeover entry of this node is applied.
+  private mutating func expect(_ entry: SharedEntry, isDurable: Bool) -> [Action] {
+    guard case .follower = role, entry.position.sequence > tail.applied.sequence else { return [] }
+    takeover = entry
+    if isDurable { tail.confirm(upTo: entry.position) }
+    return applyConfirmed()
+  }
+
+  private mutating func applyConfirmed() -> [Action] {
+    guard case .follower = role else { return [] }
+    let entries = tail.takeConfirmed()
+    guard !entries.isEmpty else { return [] }
+    var actions = [Action.apply(entries)]
+    guard let takeover, tail.applied.sequence >= takeover.position.sequence else { return actions }
+    self.takeover = nil
+    // If it was not the last entry, or the session ended meanwhile, this node is not the owner any more.
+    guard tail.applied == takeover.position, let note = TakeoverNote(takeover.body), note.owner == lease.session
+    else { return actions }
+    role = .owner(epoch: takeover.position.epoch)
+    actions.append(.adopt(epoch: takeover.position.epoch, floor: note.floor))
+    return actions
+  }
+
+  private func takeoverRequest(at now: Int64) -> TableRequest? {
+    guard case .follower = role, takeover == nil, append == nil, mayOwn, lease.holds(at: now),
+      let session = lease.session, !isPending({ if case .takeOver = $0 { true } else { false } })
+    else { return nil }
+    guard let owner else {
+      return watch.isSilent(for: 0, at: now) ? .takeOver(by: session, from: nil, epoch: epoch) : nil
+    }
+    // The takeover of this session may be in the log already.
+    guard owner.owner != session else { return nil }
+    guard !owner.isLive || watch.isSilent(for: timing.silence, at: now) else { return nil }
+    return .takeOver(by: session, from: owner, epoch: epoch)
+  }
+
+  // MARK: Owning
+
+  private var ownedSequence: UInt64 {
+    if case .owner = role { tail.applied.sequence } else { 0 }
+  }
+
+  private mutating func begin(_ kind: SharedEntry.Kind, _ body: [UInt8], _ epoch: UInt64, _ now: Int64) -> Action {
+    let entry = SharedEntry(kind, body, after: tail.applied, epoch: epoch, secret: secret)
+    let append = EntryAppend(entry, behind: tail.applied)
+    self.append = append
+    return send(append.request, now)
+  }
+
+  private mutating func proceed(_ reply: TableReply?, _ now: Int64) -> [Action] {
+    guard var append else { return [] }
+    let step = append.receive(reply)
+    if case .perform(let request) = step {
+      self.append = append
+      return [send(request, now)]
+    }
+    self.append = nil
+    let isBatch = append.entry.kind == .batch
+    guard step == .appended else {
+      return stepDown() + (isBatch ? [.report(step == .refused ? .notOwner : .unknown)] : [])
+    }
+    var actions: [Action] = []
+    switch role {
+    case .owner, .leaving:
+      tail.advance(past: append.entry)
+      actions = [.apply([append.entry]), .tellConfirmed(append.entry.position)]
+      if !isBatch { actions += stepDown() }
+    // The session ended meanwhile: the entry arrives like those of others.
+    case .follower: tail.confirm(upTo: append.entry.position)
+    }
+    return actions + (isBatch ? [.report(.appended(append.entry.position))] : [])
+  }
+
+  private mutating func stepDown() -> [Action] {
+    takeover = nil
+    watch = OwnerWatch()
+    owner = nil
+    guard role != .follower else { return [] }
+    role = .follower
+    nextPoll = .min
+    return [.stepDown]
+  }
+
+  // MARK: Requests
+
+  private mutating func send(_ request: TableRequest, _ now: Int64) -> Action {
+    lastNumber += 1
+    sent[lastNumber] = (request, now)
+    return .perform(request, number: lastNumber)
+  }
+
+  private func isPending(_ matches: (TableRequest) -> Bool) -> Bool { sent.values.contains { matches($0.request) } }
+}

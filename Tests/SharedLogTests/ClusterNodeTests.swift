@@ -1,0 +1,166 @@
+import LogEngine
+import SharedLog
+import Testing
+
+/// The steps of ``ClusterNode`` one by one, against tables that answer at once.
+@Suite struct ClusterNodeTests {
+  /// Two nodes, and the tables between them.
+  private struct Pair {
+    var tables = TableState(secret: 1, skew: 500_000)
+    var nodes = [1, 2].map { ClusterNode(number: $0, after: LogPosition(), secret: 1) }
+    /// What the nodes did, except for requests.
+    var done: [[ClusterNode.Action]] = [[], []]
+    /// Whether the answers to appends are lost.
+    var losesAppends = false
+
+    /// Lets a node do what is due at a time, and everything that follows from it.
+    mutating func tick(_ node: Int, at now: Int64) {
+      let actions = nodes[node].tick(at: now)
+      perform(actions, node, now)
+    }
+
+    mutating func perform(_ actions: [ClusterNode.Action], _ node: Int, _ now: Int64) {
+      for action in actions {
+        guard case .perform(let request, let number) = action else {
+          done[node].append(action)
+          continue
+        }
+        let (reply, _) = tables.perform(request)
+        if losesAppends, case .append = request {
+          losesAppends = false
+          perform(nodes[node].receive(nil, to: number, at: now), node, now)
+        } else {
+          perform(nodes[node].receive(reply, to: number, at: now), node, now)
+        }
+      }
+    }
+
+    mutating func submit(_ body: [UInt8], _ node: Int, at now: Int64) {
+      let actions = nodes[node].submit(body, at: now)
+      perform(actions, node, now)
+    }
+
+    mutating func takeDone(_ node: Int) -> [ClusterNode.Action] {
+      defer { done[node] = [] }
+      return done[node]
+    }
+  }
+
+  private static let second: Int64 = 1_000_000
+
+  /// A pair whose first node owns the store.
+  private func owned() -> Pair {
+    var pair = Pair()
+    for now in 0..<3 as Range<Int64> { pair.tick(0, at: now * Self.second) }
+    pair.done = [[], []]
+    return pair
+  }
+
+  @Test func theFirstNodeThatAsksBecomesTheOwner() throws {
+    var pair = Pair()
+    pair.tick(0, at: 0)
+    pair.tick(0, at: Self.second)
+    #expect(pair.nodes[0].role == .owner(epoch: 1))
+    let entry = try #require(pair.tables.entries.first)
+    #expect(pair.takeDone(0) == [.apply([entry]), .adopt(epoch: 1, floor: 500_000)])
+    // The other one follows.
+    pair.tick(1, at: 0)
+    pair.tick(1, at: Self.second)
+    #expect(pair.nodes[1].role == .follower)
+  }
+
+  @Test func aCommitIsAppendedThenApplied() throws {
+    var pair = owned()
+    pair.submit([7], 0, at: 3 * Self.second)
+    let entry = try #require(pair.tables.entries.last)
+    #expect(entry.body == [7])
+    #expect(
+      pair.takeDone(0) == [.apply([entry]), .tellConfirmed(entry.position), .report(.appended(entry.position))])
+  }
+
+  /// The second answer finds the entry of the first try.
+  @Test func aLostAnswerAppendsOnce() throws {
+    var pair = owned()
+    pair.losesAppends = true
+    pair.submit([7], 0, at: 3 * Self.second)
+    #expect(pair.tables.entries.count { $0.kind == .batch } == 1)
+    #expect(pair.takeDone(0).last == .report(.appended(pair.tables.head)))
+  }
+
+  @Test func aFollowerAppliesTheLastEntryWhenItIsConfirmed() throws {
+    var pair = owned()
+    pair.submit([7], 0, at: 3 * Self.second)
+    pair.tick(1, at: 0)
+    // The takeover is followed by an entry of its epoch, which itself is not confirmed.
+    #expect(pair.takeDone(1) == [.apply([pair.tables.entries[0]])])
+    let actions = pair.nodes[1].noteConfirmed(pair.tables.head)
+    #expect(actions == [.apply([pair.tables.entries[1]])])
+  }
+
+  @Test func aSilentOwnerIsReplacedAndRefused() throws {
+    var pair = owned()
+    pair.submit([7], 0, at: 3 * Self.second)
+    // The first node is paused. Its lease ends, by its clock, before the other one takes over.
+    for quarter in 0..<20 as Range<Int64> { pair.tick(1, at: quarter * Self.second / 4) }
+    #expect(pair.nodes[1].role == .owner(epoch: 2))
+    #expect(pair.takeDone(1).contains(.adopt(epoch: 2, floor: 500_000)))
+    #expect(!pair.nodes[0].mayAnswerReads(at: 6 * Self.second))
+    _ = pair.takeDone(0)
+    pair.submit([8], 0, at: 6 * Self.second)
+    #expect(pair.takeDone(0) == [.stepDown, .report(.notOwner)])
+    #expect(!pair.tables.entries.contains { $0.body == [8] })
+  }
+
+  @Test func anOwnerThatRenewsIsNotReplaced() {
+    var pair = owned()
+    for quarter in 12..<60 as Range<Int64> {
+      pair.tick(0, at: quarter * Self.second / 4)
+      pair.tick(1, at: quarter * Self.second / 4)
+    }
+    #expect(pair.nodes.map(\.role) == [.owner(epoch: 1), .follower])
+  }
+
+  @Test func aHandoverNeedsNoWait() {
+    var pair = owned()
+    pair.tick(1, at: 0)
+    let actions = pair.nodes[0].handOver(at: 3 * Self.second)
+    #expect(!pair.nodes[0].mayAnswerReads(at: 3 * Self.second))
+    pair.perform(actions, 0, 3 * Self.second)
+    #expect(pair.takeDone(0).last == .stepDown)
+    pair.tick(1, at: Self.second)
+    pair.tick(1, at: Self.second * 2)
+    #expect(pair.nodes[1].role == .owner(epoch: 2))
+  }
+
+  /// A request to begin a session that was delayed must not end the session that began after it.
+  @Test func aDelayedBeginOfASessionIsRefused() {
+    var tables = TableState(secret: 1, skew: 0)
+    var lease = NodeLease(node: 1, timing: ClusterTiming())
+    let first = lease.request(at: 0, confirmed: 0)
+    _ = lease.receive(nil, to: .beginSession(node: 1, after: 0), sentAt: 0)
+    let second = lease.request(at: Self.second, confirmed: 0)
+    #expect(first == second && second == .beginSession(node: 1, after: 0))
+    let (reply, _) = tables.perform(.beginSession(node: 1, after: 0))
+    _ = lease.receive(reply, to: .beginSession(node: 1, after: 0), sentAt: Self.second)
+    #expect(lease.holds(at: 3 * Self.second))
+    #expect(tables.perform(.beginSession(node: 1, after: 0)).0 == .sessionOver(last: 1))
+    #expect(tables.perform(.renew(NodeSession(node: 1, session: 1), confirmed: 0)).0 == .renewed)
+  }
+
+  /// An observation that was delayed shows an entry that was lost. A confirmation of its sequence is not one of it.
+  @Test func aConfirmationIsOfAPosition() throws {
+    var tail = EntryTail(after: LogPosition(), secret: 1)
+    let lost = SharedEntry(.batch, [1], after: LogPosition(), epoch: 1, secret: 1)
+    let kept = SharedEntry(.batch, [2], after: LogPosition(), epoch: 1, secret: 1)
+    func seen(_ entry: SharedEntry) -> StoreObservation {
+      StoreObservation(epoch: 1, owner: nil, confirmed: 0, firstSequence: 1, entries: [entry])
+    }
+    try tail.see(seen(lost))
+    tail.confirm(upTo: kept.position)
+    #expect(tail.takeConfirmed() == [])
+    try tail.see(seen(kept))
+    #expect(tail.takeConfirmed() == [kept])
+    let stranger = SharedEntry(.batch, [3], after: lost.position, epoch: 1, secret: 1)
+    #expect(throws: EntryTail.Break.diverged) { try tail.see(seen(stranger)) }
+  }
+}
