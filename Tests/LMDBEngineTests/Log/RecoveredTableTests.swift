@@ -1,6 +1,7 @@
 import KeyValue
 import LMDBEngine
 import LogEngine
+import Synchronization
 import Testing
 import TestSupport
 
