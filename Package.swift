@@ -330,7 +330,7 @@ let package = Package(
       "SimulationTests",
       [
         "DatabaseService", "Callers", "RulesEngine", "Watch", "QueryEngine", "DocumentStore", "LogEngine", "LMDBEngine",
-        "KeyValue", "WireFormat", "DocumentModel", "TestSupport",
+        "KeyValue", "WireFormat", "DocumentModel", "Basics", "TestSupport",
       ]),
     tests("HearthServerTests", ["HearthServer", "DocumentModel", "TestSupport"]),
     tests("HearthClientTests", ["HearthClient", "HearthTesting", "HearthServer", "TestSupport"]),

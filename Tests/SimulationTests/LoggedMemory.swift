@@ -22,7 +22,7 @@ enum LoggedMemory {
 }
 
 /// The folder of a log in memory.
-private final class MemoryFolder: LogFolder {
+final class MemoryFolder: LogFolder {
   let path = "log"
   private let files = Mutex<[String: MemoryFile]>([:])
 

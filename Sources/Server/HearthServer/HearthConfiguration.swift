@@ -283,6 +283,8 @@ public struct HearthConfiguration: Sendable {
   package var accessObserver: (any AccessObserver)?
   /// The memory and the temporary files of queries.
   package var scratchBudget = ScratchBudget.process
+  /// The memory of unfinished commits, or `nil` for that of the process.
+  package var commitMemory: MemoryShare?
 
   /// Creates a configuration with the defaults above.
   public init(storage: Storage) {

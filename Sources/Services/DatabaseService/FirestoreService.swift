@@ -85,6 +85,12 @@ package final class FirestoreService: Sendable {
     return DatabaseAccess(try database(id, creates: creates), access)
   }
 
+  /// Checks that there is room for a commit before its request of this many bytes is decoded.
+  /// - Throws: ``CommitError/overloaded(waitingBytesMax:)`` if too many commits are unfinished.
+  package func checkRoom(forCommitOf bytes: Int) throws {
+    try databases.checkRoom(forCommitOf: bytes)
+  }
+
   private func access(of caller: Caller, to id: DatabaseID) throws(Status) -> Access {
     switch caller {
     case .administrator: return .unrestricted(try administrator(caller))

@@ -117,8 +117,10 @@ package struct Status: Error, Equatable, Sendable {
     case .tooLongForLoop: self.init(fault: "a commit was not planned again on another thread")
     case .overQuota(let error): self.init(.resourceExhausted, error.message)
     case .overloaded(let limit):
+      // Not UNAVAILABLE, which is for a server that stops. Clients retry a commit after both.
       self.init(
-        .unavailable, "More than \(limit) bytes of commits wait for the disk. Try again with exponential backoff.")
+        .resourceExhausted,
+        "More than \(limit) bytes of commits wait for the disk. Try again with exponential backoff.")
     }
   }
 

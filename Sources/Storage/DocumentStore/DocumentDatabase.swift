@@ -36,14 +36,15 @@ package final class DocumentDatabase: Sendable {
   ///
   /// If `indexes` is given, it replaces the stored index configuration; otherwise that stays in effect. Index
   /// entries are built in the background, starting with ``continueBackgroundWork()``. A new database exists, empty,
-  /// since `origin`, in microseconds since 1970; by default since now. `use` limits the growth of the documents.
+  /// since `origin`, in microseconds since 1970; by default since now. `use` limits the growth of the documents, and
+  /// `commitMemory` the unfinished commits; by default, all databases of the process share it.
   /// - Throws: ``StorageError/unsupportedFormat(path:found:supported:)`` if a newer version wrote the data, and
   ///   other ``StorageError``s if the engine fails.
   package init(
     id: DatabaseID, edition: Edition = .standard, store: any KeyValueStore, retention: Retention = Retention(),
     clock: Clock = .system, indexes: IndexConfiguration? = nil, indexBatch: IndexBatch = IndexBatch(),
     indexObserver: IndexObserver? = nil, counters: CommitCounters = CommitCounters(),
-    scratch: ScratchSpace = .process, use: DocumentUse? = nil, origin: Int64? = nil
+    scratch: ScratchSpace = .process, use: DocumentUse? = nil, origin: Int64? = nil, commitMemory: MemoryShare? = nil
   ) throws(StorageError) {
     self.id = id
     self.edition = edition
@@ -56,7 +57,8 @@ package final class DocumentDatabase: Sendable {
     transactions = TransactionTable(seed: incarnation, clock: clock)
     self.use = use ?? DocumentUse(Quota(.documents, of: id.project))
     queue = CommitQueue(
-      store: store, indexCache: indexCache, label: "hearth.writer.\(id.name)", counters: counters, use: self.use)
+      store: store, indexCache: indexCache, label: "hearth.writer.\(id.name)", counters: counters, use: self.use,
+      memory: commitMemory ?? CommitQueue.processMemory)
     background = BackgroundWork(batch: indexBatch, observer: indexObserver)
     if let indexes {
       try store.write { (transaction) throws(StorageError) in
@@ -141,21 +143,11 @@ package final class DocumentDatabase: Sendable {
       completions: writes.indices.map { index in { gathering.set($0, at: index) } })
   }
 
-  /// Checks that there is room for a commit, so that a large request need not be decoded in vain.
-  /// - Parameter bytes: the size of the encoded request. The commit itself may take half as much.
-  /// - Throws: ``CommitError/overloaded(waitingBytesMax:)`` if too many commits are unfinished.
-  package static func checkRoom(forCommitOf bytes: Int) throws(CommitError) {
-    guard bytes > plannedAtOnceBytesMax else { return }
-    guard CommitQueue.memory.usedBytes + bytes / 2 <= CommitQueue.unfinishedBytesMax else {
-      throw .overloaded(waitingBytesMax: CommitQueue.unfinishedBytesMax)
-    }
-  }
-
   /// Plans the requests and queues them: small ones on the calling thread, large ones on another thread, so the
   /// caller's event loop is not blocked. A small one whose rules take long also moves to another thread.
   private func submit(_ requests: [CommitRequest], completions: [CommitQueue.Completion]) {
     let bytes = requests.reduce(0) { $0 + $1.bytes }
-    guard CommitQueue.memory.take(bytes) else { return CommitQueue.refuse(completions) }
+    guard queue.memory.take(bytes) else { return queue.refuse(completions) }
     if bytes > Self.plannedAtOnceBytesMax {
       LargeCommits.line.run(bytes: bytes, completions) { completions in
         DispatchQueue.global().async { self.planAndSubmit(requests, completions, areLarge: true) }
@@ -172,7 +164,7 @@ package final class DocumentDatabase: Sendable {
     "planners", threads: WorkerLimits.processors, unfinishedMax: WorkerLimits.plannersUnfinishedMax)
 
   /// The largest request planned on the caller's thread, in bytes: about ten milliseconds of work.
-  private static let plannedAtOnceBytesMax = 512 << 10
+  static let plannedAtOnceBytesMax = 512 << 10
   /// The longest part of the change log searched on the caller's thread, in microseconds: about a thousand commits.
   private static let checkedAtOnceMicroseconds: Int64 = 100_000
 
@@ -200,7 +192,7 @@ package final class DocumentDatabase: Sendable {
       } catch .tooLongForLoop {
         planLater(request, completion)
       } catch {
-        CommitQueue.memory.give(request.bytes)
+        queue.memory.give(request.bytes)
         completion(.failure(error))
       }
     }

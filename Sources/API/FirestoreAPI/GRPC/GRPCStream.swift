@@ -85,7 +85,7 @@ final class GRPCStream: BodySink, BodySource {
   private func takeMessages() {
     do {
       while method.hasRoom, try reader.next(receive) {}
-      if !charge() { throw Status(.unavailable, "The server is processing too many large requests. Try again.") }
+      if !charge() { throw Status(.resourceExhausted, "The server is processing too many large requests. Try again.") }
       if method.hasRoom, isClientDone, reader.unreadBytes > 0 {
         throw Status(.internal, "The last message of the request is cut short.")
       }

@@ -262,7 +262,8 @@ final class ProjectStack: Sendable {
       indexObserver: configuration.logsProgress
         ? IndexLog { configuration.log(.info, "index.progress", $0) }.observer : nil,
       scratch: ScratchSpace(configuration.scratchBudget, directory: directory?.path),
-      blanks: mode.createsWhatRequestsName ? blankDatabases(directory) : nil, quota: quotas.documents
+      blanks: mode.createsWhatRequestsName ? blankDatabases(directory) : nil, quota: quotas.documents,
+      commitMemory: configuration.commitMemory
     ) { (id) throws(StorageError) in
       guard mode.createsWhatRequestsName || declared.contains(id) else { return nil }
       guard let directory else { return try LMDBStore.open(.inMemory(mapBytes: mapBytes)) }

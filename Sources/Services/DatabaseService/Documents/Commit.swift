@@ -25,12 +25,6 @@ extension FirestoreService {
     access.commit(writes, after: reads) { result in completion(result.mapError { Status($0, database: id) }) }
   }
 
-  /// Checks that there is room for a commit before its request of this many bytes is decoded.
-  /// - Throws: `UNAVAILABLE` if too many commits are unfinished.
-  package func checkRoom(forCommitOf bytes: Int) throws {
-    try DocumentDatabase.checkRoom(forCommitOf: bytes)
-  }
-
   /// Commits one write and passes the resulting document to `completion`.
   func write(
     _ write: Write, in id: DatabaseID, as caller: Caller,

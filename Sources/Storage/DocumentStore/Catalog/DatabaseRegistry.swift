@@ -59,6 +59,8 @@ package final class DatabaseRegistry: Sendable {
   private let editions: Editions
   private let retention: Retention
   private let scratch: ScratchSpace
+  /// The memory of unfinished commits.
+  private let commitMemory: MemoryShare
   /// The time of day for all databases and for the rules evaluated on them.
   package let clock: Clock
   /// The seconds without use after which a database is closed, or `nil` to keep all open.
@@ -80,13 +82,16 @@ package final class DatabaseRegistry: Sendable {
   /// Pass `nil` as `idleSeconds` if closing a database would lose its content, as for one that exists only in its
   /// open file. With `blanks`, reads do not create databases, and the number of open ones is limited. `indexObserver`
   /// is called on the writers' threads with reports on background work on indexes. The queries on all databases share
-  /// `scratch`, and their documents share `quota`.
+  /// `scratch`, their documents share `quota`, and their unfinished commits share `commitMemory`, by default with all
+  /// others of the process.
   package init(
     retention: Retention = Retention(), clock: Clock = .system, idleSeconds: Int?,
     editions: @escaping Editions = { _ in .standard }, indexes: @escaping Indexes = { _ in nil },
     indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)? = nil, scratch: ScratchSpace = .process,
-    blanks: BlankDatabases? = nil, quota: Quota = Quota(.documents, of: "demo"), open: @escaping Opener
+    blanks: BlankDatabases? = nil, quota: Quota = Quota(.documents, of: "demo"), commitMemory: MemoryShare? = nil,
+    open: @escaping Opener
   ) {
+    self.commitMemory = commitMemory ?? CommitQueue.processMemory
     self.blanks = blanks
     self.quota = quota
     self.scratch = scratch
@@ -126,13 +131,23 @@ package final class DatabaseRegistry: Sendable {
         let database = try DocumentDatabase(
           id: id, edition: editions(id), store: store, retention: retention, clock: clock, indexes: indexes(id),
           indexObserver: observer, counters: counters, scratch: scratch,
-          use: use(of: id), origin: blanks?.origin)
+          use: use(of: id), origin: blanks?.origin, commitMemory: commitMemory)
         database.continueBackgroundWork()
         entries[id] = Entry(database: database, lastUsed: now)
         return .success(database)
       } catch { return .failure(error) }
     }
     return try result.get()
+  }
+
+  /// Checks that there is room for a commit, so that a large request need not be decoded in vain.
+  /// - Parameter bytes: the size of the encoded request. The commit itself may take half as much.
+  /// - Throws: ``CommitError/overloaded(waitingBytesMax:)`` if too many commits are unfinished.
+  package func checkRoom(forCommitOf bytes: Int) throws(CommitError) {
+    guard bytes > DocumentDatabase.plannedAtOnceBytesMax else { return }
+    guard commitMemory.usedBytes + bytes / 2 <= commitMemory.bytesMax else {
+      throw .overloaded(waitingBytesMax: commitMemory.bytesMax)
+    }
   }
 
   private func use(of id: DatabaseID) -> DocumentUse {

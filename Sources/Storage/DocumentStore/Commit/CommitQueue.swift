@@ -46,8 +46,8 @@ final class CommitQueue: Sendable {
   /// The most bytes that the unfinished commits of all databases and their plans may take. Commits above it fail at
   /// once. The plans of large commits may exceed it; ``LargeCommits`` limits them.
   static let unfinishedBytesMax = 96 << 20
-  /// The bytes that unfinished commits take.
-  static let memory = MemoryShare(bytesMax: unfinishedBytesMax)
+  /// The memory of the unfinished commits of all databases of the process.
+  static let processMemory = MemoryShare(bytesMax: unfinishedBytesMax)
   /// The size of a group at which no further commit joins it, in bytes. The engine keeps the pages that a group changes
   /// in memory until it is written.
   static let groupBytesMax = 16 << 20
@@ -63,13 +63,16 @@ final class CommitQueue: Sendable {
   /// No commit may take a version at or below this one: a reader may have seen the state at this version.
   private let floor = Atomic<Int64>(Int64.min)
   private let counters: CommitCounters
+  /// The memory of unfinished commits, which databases share.
+  let memory: MemoryShare
 
   /// Creates an empty queue. `use` limits the growth of the documents.
   init(
     store: any KeyValueStore, indexCache: IndexCatalogCache, label: String, counters: CommitCounters,
-    use: DocumentUse? = nil
+    use: DocumentUse? = nil, memory: MemoryShare = CommitQueue.processMemory
   ) {
     self.store = store
+    self.memory = memory
     self.counters = counters
     writer = Mutex(CommitWriter(indexCache: indexCache, use: use))
     queue = DispatchQueue(label: label)
@@ -87,10 +90,10 @@ final class CommitQueue: Sendable {
     }
     let planBytes = members.reduce(0) { $0 + ($1.plan?.bytes ?? 0) }
     if areLarge {
-      Self.memory.change(by: planBytes)
-    } else if !Self.memory.take(planBytes) {
-      Self.memory.give(waiting.reduce(0) { $0 + $1.bytes } - planBytes)
-      return Self.refuse(completions)
+      memory.change(by: planBytes)
+    } else if !memory.take(planBytes) {
+      memory.give(waiting.reduce(0) { $0 + $1.bytes } - planBytes)
+      return refuse(completions)
     }
     let isFirst = state.withLock { state in
       state.waiting.append(contentsOf: waiting)
@@ -101,8 +104,8 @@ final class CommitQueue: Sendable {
   }
 
   /// Fails commits because too many are unfinished.
-  static func refuse(_ completions: [Completion]) {
-    for completion in completions { completion(.failure(.overloaded(waitingBytesMax: unfinishedBytesMax))) }
+  func refuse(_ completions: [Completion]) {
+    for completion in completions { completion(.failure(.overloaded(waitingBytesMax: memory.bytesMax))) }
   }
 
   /// Runs other work on the writer's thread, such as trimming or clearing, between two groups.
@@ -164,7 +167,7 @@ final class CommitQueue: Sendable {
     counters.count(group: group.count)
     for (waiting, result) in zip(group, results) {
       counters.count(result, writes: waiting.member.request.writes.count, microseconds: now - waiting.since)
-      Self.memory.give(waiting.bytes)
+      memory.give(waiting.bytes)
       waiting.completion(result)
     }
     queue.async { self.writeGroup() }
