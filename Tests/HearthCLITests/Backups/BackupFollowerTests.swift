@@ -51,6 +51,12 @@ import TestSupport
     return try #require(Timestamp(rfc3339: time.utf8))
   }
 
+  /// The number of groups of commits so far.
+  private func groups(_ server: HearthProcess) throws -> Int {
+    let text = try TestHTTPClient(port: server.port).send("GET", "/metrics", headers: Self.owner).text
+    return try #require(text.firstMatch(of: /hearth_commit_group_size_count\S* (\d+)/).flatMap { Int($0.1) }, "\(text)")
+  }
+
   private func kill(_ server: HearthProcess) {
     server.process.send(signal: SIGKILL)
     _ = server.process.waitForExit(timeoutSeconds: 30)
@@ -126,6 +132,44 @@ import TestSupport
       #expect(try restore(time, of: place) == Array(0...index + 1), "seed \(seed), commit \(index)")
       #expect(try restore(Self.before(time), of: place) == Array(0...index), "seed \(seed), before commit \(index)")
     }
+  }
+
+  /// One request makes several commits, which the server writes as one group. Each of them can be restored.
+  @Test func eachCommitOfAGroupIsRestored() throws {
+    let place = place("folder")
+    let server = try serve()
+    defer { server.process.stop() }
+    for number in 1...2 { try write(server, number) }
+    var followed = try follower(place)
+    try followed.step()
+    let root = "projects/demo/databases/(default)/documents"
+    func set(_ id: String, _ number: Int) -> String {
+      #"{"update": {"name": "\#(root)/\#(id)", "fields": {"n": {"integerValue": "\#(number)"}}}}"#
+    }
+    // New collections and a new field come between the others. The seventh write fails.
+    let other = #"{"update": {"name": "\#(root)/e/x", "fields": {"other": {"stringValue": "x"}}}}"#
+    let writes = [
+      set("c/a", 3), set("c/d1", 4), other, #"{"delete": "\#(root)/c/d2"}"#, set("c/b", 5), set("d/a/c/x", 9),
+      String(set("c/y", 6).dropLast()) + #", "currentDocument": {"exists": true}}"#, set("c/z", 7),
+    ]
+    let states = [[1, 2, 3], [2, 3, 4], [2, 3, 4], [3, 4], [3, 4, 5], [3, 4, 5], [], [3, 4, 5, 7]]
+    let groupsBefore = try groups(server)
+    let reply = try TestHTTPClient(port: server.port).send(
+      "POST", "/v1/\(root):batchWrite", headers: Self.owner,
+      body: Array(#"{"writes": [\#(writes.joined(separator: ","))]}"#.utf8))
+    let results = try JSONNode(parsing: reply.body)["writeResults"]?.elements ?? []
+    let times = results.map { $0["updateTime"]?.stringValue.flatMap { Timestamp(rfc3339: $0.utf8) } }
+    try #require(times.count == writes.count && times[6] == nil, "\(reply.text)")
+    #expect(try groups(server) == groupsBefore + 1)
+    let last = try write(server, 8)
+    try followed.step()
+    for (time, state) in zip(times, states) {
+      guard let time else { continue }
+      #expect(try restore(time, of: place) == state, "\(time)")
+    }
+    #expect(try restore(Self.before(try #require(times[0])), of: place) == [1, 2])
+    #expect(try restore(Self.before(try #require(times[4])), of: place) == [3, 4])
+    #expect(try restore(last, of: place) == [3, 4, 5, 7, 8])
   }
 
   /// A follower that is killed while it writes leaves an incomplete record, which the next one cuts.

@@ -196,8 +196,8 @@ extension Command {
       directories, choose one with --origin or --name.
 
       With --at, the verb restores the backup before the moment, and applies the commits up to it that `hearth backups
-      follow` copied. Commits that were stored within one sync are applied together: if one is later, all are left out.
-      Accounts and files are those of the backup. If the moment is not covered, the message says which moments are.
+      follow` copied. It may be the time of any commit. Accounts and files are those of the backup. If the moment is not
+      covered, the message says which moments are.
 
       With --database, DIR is an existing data directory that no server uses: stop the server first. The verb copies the
       database beside the present file, verifies it, and then replaces the file, which needs space for both. Other

@@ -65,7 +65,7 @@ struct MomentRestore {
   }
 
   /// Makes the directory. Nothing must exist at the path, or an empty directory. Returns the number of groups of commits
-  /// that were applied.
+  /// that were applied. The first commits of a group count as one.
   /// - Throws: ``CommandFailure`` or the errors of the place if it fails. Then nothing is left at the path.
   func run(to path: String, progress: (String) -> Void) throws -> Int {
     let target = LocalPath.withoutLastSlashes(path)
@@ -91,7 +91,8 @@ struct MomentRestore {
     }
   }
 
-  /// Applies the commits of a database up to the moment, and verifies the result. Returns the number of groups.
+  /// Applies the commits of a database up to the moment, and verifies the result. Returns the number of groups. The last
+  /// one may have commits after the moment, which are left out.
   private func apply(_ number: Int, to file: String, _ progress: (String) -> Void) throws -> Int {
     let database = log.databases[number]
     var status = stat()
@@ -99,8 +100,16 @@ struct MomentRestore {
     let store = try LMDBStore.open(LMDBOptions(path: file, mapBytes: max(64 << 30, 2 * Int(status.st_size) + 1 << 30)))
     var replay = LogReplay(into: store)
     var count = 0
+    var isLastCut = false
     try log.forEachCommit(of: number, files) { batch, position, time in
-      guard time <= moment.microseconds else { return false }
+      guard time <= moment.microseconds else {
+        let first = try GroupBeginning.of(batch, upTo: moment.microseconds)
+        guard !first.isEmpty else { return false }
+        try first.bytes.withUnsafeBytes { try replay.add($0, at: position, from: log.name.text) }
+        count += 1
+        isLastCut = true
+        return false
+      }
       try replay.add(batch, at: position, from: log.name.text)
       count += 1
       if count.isMultiple(of: 1000) {
@@ -110,6 +119,7 @@ struct MomentRestore {
     }
     guard count > 0 else { return 0 }
     try replay.finish()
+    if isLastCut { try DocumentDatabase.endGroup(in: store) }
     let snapshot = try store.snapshot()
     let report = try withoutActuallyEscaping(progress) { progress in
       try DatabaseCheck.run(snapshot) { progress("\(ProgressText.number($0)) rows of \(database.path) checked") }

@@ -58,7 +58,8 @@ struct CommitWriter {
     touched.removeAll(keepingCapacity: true)
   }
 
-  /// Applies one member.
+  /// Applies one member. Its rows follow those of the member before, and the rows in the change log are the last of each
+  /// change; see ``CommitGroup``.
   ///
   /// - Throws: ``CommitError``. If it is ``CommitError/storage(_:)``, roll back the whole transaction. Any other
   ///   error leaves the transaction as it was, because every check precedes the first write.
