@@ -2,7 +2,8 @@ import DocumentModel
 import Synchronization
 import TestSupport
 
-/// Lists that many clients read and append to: documents of the collection `lists` with an array in the field `l`.
+/// Lists that many clients read and append to: documents of the collection `lists` with an array in the field `l`, and
+/// the number of appends in the field `n`. A commit that is applied twice appends its elements once, but counts twice.
 ///
 /// New elements are unique. Clients use a few lists at a time, so that they conflict, and later others, so that the
 /// lists stay short.
@@ -50,10 +51,12 @@ final class AppendWorkload: Sendable {
 /// A list as a client read it.
 struct ListState: Sendable {
   var list: [Int]
+  /// The number of appends, as the document counts them.
+  var count: Int
   /// The update time of its document, or `nil` if it does not exist.
   var updated: Timestamp?
 
-  static let missing = ListState(list: [], updated: nil)
+  static let missing = ListState(list: [], count: 0, updated: nil)
 }
 
 /// The server's reply to a transaction.
@@ -80,10 +83,17 @@ struct AppendRecorder: Sendable {
   mutating func record(
     _ reads: [String: ListState], began: Int64, ended: Int64? = nil, at version: Timestamp?
   ) {
+    checkCounts(reads)
     let operations = reads.map { AppendHistory.Operation.read($0, $1.list) }
     transactions.append(
       AppendHistory.Transaction(
         client, operations, began: began, ended: ended ?? workload.now, version: version?.microseconds))
+  }
+
+  private mutating func checkCounts(_ reads: [String: ListState]) {
+    for (key, state) in reads where state.count != state.list.count {
+      problems.append("\(client): \(key) has \(state.list.count) elements after \(state.count) appends")
+    }
   }
 
   /// Records a transaction whose last request is `commit`. If the server refuses it, its reads still count. If
@@ -95,6 +105,7 @@ struct AppendRecorder: Sendable {
     var transaction = AppendHistory.Transaction(
       client, reads.map { .read($0, $1.list) } + appends.map { .append($0.key, $0.element) }, .unknown, began: began)
     defer { transactions.append(transaction) }
+    checkCounts(reads)
     let reply = try commit()
     transaction.ended = workload.now
     switch reply {

@@ -172,15 +172,17 @@ final class GRPCAppendClient: AppendClient {
   /// The key and the list of a document.
   static func state(of document: [UInt8]) -> (key: String, state: ListState) {
     var list: [Int] = []
-    for entry in Message.fields(2, of: document) where Message.texts(1, of: entry) == ["l"] {
+    var count = 0
+    for entry in Message.fields(2, of: document) {
       for value in Message.fields(2, of: entry) {
+        if Message.texts(1, of: entry) == ["n"] { count = Message.number(2, of: value).map(Int.init) ?? 0 }
         for array in Message.fields(9, of: value) {
           list += Message.fields(1, of: array).compactMap { Message.number(2, of: $0).map(Int.init) }
         }
       }
     }
     let name = Message.texts(1, of: document).last ?? ""
-    return (AppendWorkload.key(ofName: name), ListState(list: list, updated: time(4, of: document)))
+    return (AppendWorkload.key(ofName: name), ListState(list: list, count: count, updated: time(4, of: document)))
   }
 
   private static func replace(_ key: String, _ list: [Int]) -> [UInt8] {
@@ -190,6 +192,10 @@ final class GRPCAppendClient: AppendClient {
         ProtobufWriter.message(2, to: &document) { entry in
           ProtobufWriter.string(1, "l", to: &entry)
           ProtobufWriter.message(2, to: &entry) { value in array(9, list, to: &value) }
+        }
+        ProtobufWriter.message(2, to: &document) { entry in
+          ProtobufWriter.string(1, "n", to: &entry)
+          ProtobufWriter.message(2, to: &entry) { ProtobufWriter.int64(2, Int64(list.count), to: &$0) }
         }
       }
     }.bytes
@@ -202,6 +208,10 @@ final class GRPCAppendClient: AppendClient {
       ProtobufWriter.message(7, to: &out) { transform in
         ProtobufWriter.string(1, "l", to: &transform)
         array(6, [element], to: &transform)
+      }
+      ProtobufWriter.message(7, to: &out) { transform in
+        ProtobufWriter.string(1, "n", to: &transform)
+        ProtobufWriter.message(3, to: &transform) { ProtobufWriter.int64(2, 1, to: &$0) }
       }
     }.bytes
   }

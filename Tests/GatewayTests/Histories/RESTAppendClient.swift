@@ -189,20 +189,23 @@ final class RESTAppendClient: AppendClient {
     let values = document["fields"]?["l"]?["arrayValue"]?["values"]?.elements ?? []
     let list = values.compactMap { $0["integerValue"]?.stringValue.flatMap { Int($0) } }
     let updated = document["updateTime"]?.stringValue.flatMap { Timestamp(rfc3339: $0.utf8) }
-    return (AppendWorkload.key(ofName: name), ListState(list: list, updated: updated))
+    let count = document["fields"]?["n"]?["integerValue"]?.stringValue.flatMap { Int($0) } ?? 0
+    return (AppendWorkload.key(ofName: name), ListState(list: list, count: count, updated: updated))
   }
 
   private static func replace(_ key: String, _ list: [Int]) -> JSONNode {
     let values = JSONNode.array(list.map { ["integerValue": .string("\($0)")] })
-    return [
-      "update": ["name": .string(AppendWorkload.name(key)), "fields": ["l": ["arrayValue": ["values": values]]]]
+    let fields: JSONNode = [
+      "l": ["arrayValue": ["values": values]], "n": ["integerValue": .string("\(list.count)")],
     ]
+    return ["update": ["name": .string(AppendWorkload.name(key)), "fields": fields]]
   }
 
   static func union(_ key: String, _ element: Int) -> JSONNode {
     let transform: JSONNode = [
       "fieldPath": "l", "appendMissingElements": ["values": [["integerValue": .string("\(element)")]]],
     ]
-    return ["transform": ["document": .string(AppendWorkload.name(key)), "fieldTransforms": [transform]]]
+    let counted: JSONNode = ["fieldPath": "n", "increment": ["integerValue": "1"]]
+    return ["transform": ["document": .string(AppendWorkload.name(key)), "fieldTransforms": [transform, counted]]]
   }
 }

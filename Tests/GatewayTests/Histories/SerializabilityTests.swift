@@ -108,33 +108,73 @@ import TestSupport
   @Test(.needs(.hearth)) func oneOrderSurvivesKills() async throws {
     let observations = try await onDedicatedThread {
       let directory = try TemporaryDirectory()
-      var random = SplitMix(seed: Self.seed)
-      let workload = AppendWorkload()
-      var observations = Observations()
-      var state = ListListener.State()
-      for round in 0...Self.kills {
-        let log = round.isMultiple(of: 2) ? "on" : "off"
-        let server = try HearthProcess(
-          arguments: ["--emulator", "--project", "p", "--data", directory.path, "--commit-log", log])
-        defer { server.process.stop() }
-        let listeners = Self.startListeners(workload, port: server.port, resuming: state)
-        let isLast = round == Self.kills
-        let clients = AppendClients(
-          workload, port: server.port, seed: Self.seed &+ UInt64(round), seconds: isLast ? 0.5 : 60, Self.clients)
-        if !isLast { OtherProcess.send(signal: SIGKILL, to: server.process, afterRandom: 200...1200, &random) }
-        for result in clients.results() {
-          observations.transactions += result.transactions
-          observations.problems += isLast ? result.problems : result.problems.filter { !$0.hasPrefix("ended: ") }
-        }
-        if isLast { observations.add(try Self.finish(workload, port: server.port)) }
-        for (index, listener) in listeners().enumerated() {
-          observations.add(listener.recorder)
-          if index == 0 { state = listener.state }
-          if isLast, !listener.isComplete { observations.problems.append("a listener ended early") }
-        }
+      return try Self.killAndRestart(directory, kills: Self.kills, Self.clients) { round in
+        (usesLog: round.isMultiple(of: 2), wait: {})
       }
-      return observations
     }
     observations.check(seed: Self.seed)
+  }
+
+  /// Servers with a commit log are killed while large documents fill its tables, which the servers flush to the data file
+  /// beside the clients.
+  @Test(.needs(.hearth)) func oneOrderSurvivesKillsDuringFlushes() async throws {
+    let (observations, bytes) = try await onDedicatedThread {
+      let directory = try TemporaryDirectory()
+      let large = Observed(0)
+      let filler: (name: String, make: @Sendable (UInt16) throws -> any AppendClient) = (
+        "filler", { LogFiller(port: $0, large) }
+      )
+      var bytes = 0
+      let observations = try Self.killAndRestart(directory, kills: 2 * Self.kills, Self.clients + [filler]) { _ in
+        bytes = LogFiller.dataFileBytes(in: directory.path)
+        // After three rounds, the table is full.
+        let enough = large.value + 2
+        return (usesLog: true, wait: { _ = large.wait(secondsMax: 60) { $0 >= enough } })
+      }
+      return (observations, bytes)
+    }
+    observations.check(seed: Self.seed)
+    // A server that is killed has moved commits to the data file only because a table was full.
+    #expect(bytes > LogFiller.tableBytes, "the data file has \(bytes) bytes")
+  }
+
+  /// Kills servers on one data directory, and observes their clients. `plan` is called before each server starts. `wait`
+  /// returns when the server may be killed.
+  private static func killAndRestart(
+    _ directory: TemporaryDirectory, kills: Int,
+    _ kinds: [(name: String, make: @Sendable (UInt16) throws -> any AppendClient)],
+    plan: (Int) -> (usesLog: Bool, wait: () -> Void)
+  ) throws -> Observations {
+    var random = SplitMix(seed: seed)
+    let workload = AppendWorkload()
+    var observations = Observations()
+    var state = ListListener.State()
+    for round in 0...kills {
+      let (usesLog, wait) = plan(round)
+      let server = try HearthProcess(
+        arguments: [
+          "--emulator", "--project", "p", "--data", directory.path, "--commit-log", usesLog ? "on" : "off",
+        ])
+      defer { server.process.stop() }
+      let listeners = startListeners(workload, port: server.port, resuming: state)
+      let isLast = round == kills
+      let clients = AppendClients(
+        workload, port: server.port, seed: seed &+ UInt64(round), seconds: isLast ? 0.5 : 60, kinds)
+      if !isLast {
+        wait()
+        OtherProcess.send(signal: SIGKILL, to: server.process, afterRandom: 200...1200, &random)
+      }
+      for result in clients.results() {
+        observations.transactions += result.transactions
+        observations.problems += isLast ? result.problems : result.problems.filter { !$0.hasPrefix("ended: ") }
+      }
+      if isLast { observations.add(try finish(workload, port: server.port)) }
+      for (index, listener) in listeners().enumerated() {
+        observations.add(listener.recorder)
+        if index == 0 { state = listener.state }
+        if isLast, !listener.isComplete { observations.problems.append("a listener ended early") }
+      }
+    }
+    return observations
   }
 }
