@@ -202,7 +202,8 @@ final class CollectionCandidateIterator {
       place.withUnsafeBytes { takeID(UnsafeRawBufferPointer(rebasing: $0.suffix(nameCount))) }
       return true
     }
-    guard let document = NameCode.decode(Array(place.suffix(nameCount))), !document.isRoot, !document.isCollection else {
+    guard let document = NameCode.decode(Array(place.suffix(nameCount))), !document.isRoot, !document.isCollection
+    else {
       throw StorageError.corruption(path: "groupEntries", detail: "an entry without a document path")
     }
     idCode.removeAll(keepingCapacity: true)
