@@ -16,10 +16,13 @@ package protocol WorkQueue: AnyObject, Sendable {
 }
 
 extension DispatchQueue: WorkQueue {
+  /// Adds work as ``WorkQueue/run(_:)``.
   package func run(_ work: @escaping @Sendable () -> Void) { async(execute: work) }
 
+  /// Adds work as ``WorkQueue/runAndWait(_:)``.
   package func runAndWait(_ work: () -> Void) { sync(execute: work) }
 
+  /// Adds work as ``WorkQueue/run(afterSeconds:_:)``.
   package func run(afterSeconds seconds: Int, _ work: @escaping @Sendable () -> Void) {
     asyncAfter(deadline: .now() + .seconds(seconds), execute: work)
   }

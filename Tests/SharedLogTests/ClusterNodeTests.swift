@@ -8,7 +8,7 @@ import Testing
   private struct Pair {
     var tables = TableState(secret: 1, skew: 500_000)
     var nodes = [1, 2].map { ClusterNode(number: $0, after: LogPosition(), secret: 1) }
-    /// What the nodes did, except for requests.
+    /// The actions of the nodes, except for requests.
     var done: [[ClusterNode.Action]] = [[], []]
     /// Whether the answers to appends are lost.
     var losesAppends = false

@@ -366,7 +366,7 @@ struct ClusterRun {
     messages.append(.read(reads.count - 1))
   }
 
-  /// Goes on with a read. Between two stages the node may be paused for any time.
+  /// Continues a read. Between two stages the node may be paused for any time.
   private mutating func proceed(_ index: Int) throws {
     var read = reads[index]
     let node = read.node

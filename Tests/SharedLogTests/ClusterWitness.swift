@@ -134,7 +134,7 @@ enum ClusterMutation: CaseIterable {
   case lostIsRefused
   /// A commit whose outcome cannot be found out is tried again.
   case unknownIsRefused
-  /// What is visible counts as durable.
+  /// A visible entry counts as durable.
   case visibleIsDurable
 
   var omission: TableState.Omission? {

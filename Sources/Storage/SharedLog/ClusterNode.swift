@@ -13,6 +13,7 @@ package import LogEngine
 /// Safety does not rest on leases or clocks: an entry counts if it is in the log, and the log has one entry at a position.
 /// The lease decides only whether a read may be answered without asking.
 package struct ClusterNode: Sendable {
+  /// A task of the caller, in the order of the list.
   package enum Action: Equatable, Sendable {
     /// Send a request to the tables, and pass the answer to ``receive(_:to:at:)`` with this number.
     case perform(TableRequest, number: Int)
@@ -40,6 +41,7 @@ package struct ClusterNode: Sendable {
     case unknown
   }
 
+  /// The part of this node for the store.
   package enum Role: Equatable, Sendable {
     case follower
     case owner(epoch: UInt64)

@@ -9,6 +9,7 @@ package import LogEngine
 /// - The entry before it is missing. If an earlier try was lost, that one may have succeeded, and the log may have been
 ///   truncated since.
 package struct EntryAppend: Sendable {
+  /// The next task of the caller, or the outcome.
   package enum Step: Equatable, Sendable {
     case perform(TableRequest)
     /// The entry is in the log, durably.

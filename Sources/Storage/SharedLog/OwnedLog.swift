@@ -63,10 +63,10 @@ package final class OwnedLog: CommitLog {
   }
 
   /// Does nothing: entries are removed when a snapshot replaces them.
-  package func release(upTo sequence: UInt64, keepingSpares: Bool) throws(StorageError) {}
+  package func release(upTo sequence: UInt64, keepingSpares: Bool) {}
 
   /// Accepts nothing more. The entries stay for the other nodes.
-  package func removeAll() throws(StorageError) { failure = failure ?? .notOwner(of: store, owner: nil) }
+  package func removeAll() { failure = failure ?? .notOwner(of: store, owner: nil) }
 
   /// Opens the replica of a store whose takeover entry is in the log.
   ///
