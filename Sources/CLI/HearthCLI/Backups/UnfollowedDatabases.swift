@@ -46,7 +46,7 @@ struct UnfollowedDatabases {
     }
   }
 
-  /// Returns a change since the backup, preferably of a database that has a log now, or `nil` if there is none. Cost: a
+  /// Returns a change since the backup, preferably of a database that has a log now, or `nil` if nothing changed. Cost: a
   /// system call for each database that was not written since the last call.
   /// - Throws: `StorageError` if a database cannot be read.
   mutating func change() throws -> Change? {
