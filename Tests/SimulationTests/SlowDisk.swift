@@ -12,6 +12,8 @@ final class SlowDisk: Sendable {
     var commits = 0
     /// The reads that were answered.
     var reads = 0
+    /// The commits that had been sent when the disk or the server made its last step.
+    var commitsAtLastStep = 0
     /// Whether no more come. Then the disk is fast.
     var isOver = false
     /// The syncs of the log, and the transactions of the data file.
@@ -25,12 +27,34 @@ final class SlowDisk: Sendable {
 
   /// Waits until clients have sent `commits` more commits, and have got the answers to `reads` more reads.
   func wait(commits: Int, reads: Int = 0) {
-    let start = work.value
+    let start = step()
     let isReached = work.wait(secondsMax: 120) { work in
       work.isOver || work.commits >= start.commits + commits && work.reads >= start.reads + reads
     }
     if !isReached { work.update { $0.isStuck = true } }
+    step()
   }
+
+  /// Notes a step of the disk or of the server, and returns the work so far.
+  @discardableResult
+  func step() -> Work {
+    work.update { work in
+      work.commitsAtLastStep = work.commits
+      return work
+    }
+  }
+
+  /// Waits while clients have sent ``commitsAheadMax`` commits since the last step. Otherwise they could send all of theirs
+  /// before a thread of the server gets its turn.
+  func keepPace() {
+    let isReached = work.wait(secondsMax: 120) { work in
+      work.isOver || work.commits - work.commitsAtLastStep < Self.commitsAheadMax
+    }
+    if !isReached { work.update { $0.isStuck = true } }
+  }
+
+  /// More than a sync takes.
+  private static let commitsAheadMax = 1200
 }
 
 /// The folder of a log on a ``SlowDisk``. A sync takes as long as 1,000 commits and 20 reads of the clients.
