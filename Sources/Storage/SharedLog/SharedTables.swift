@@ -34,8 +34,8 @@ package enum TableRequest: Equatable, Sendable {
   /// Without the condition, a request that was delayed could end a session that began later, whose owner still counts on
   /// its lease.
   case beginSession(node: UInt32, after: UInt64, renewal: UInt64)
-  /// Extends a session: the number of its last renewal becomes this one, unless it is greater already. Notes how far the node
-  /// has confirmed the log of the store that it owns.
+  /// Extends a session: the number of its last renewal becomes this one, unless it is greater already. Notes how far the
+  /// node has confirmed the log of the store that it owns.
   ///
   /// The node chooses a new number for each request. If the tables counted, a renewal that was visible and then lost at a
   /// failover would have the same number as the next one, and a node that saw the first would not notice the second.

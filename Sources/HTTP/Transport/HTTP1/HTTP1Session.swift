@@ -309,7 +309,6 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
 
   /// Adjusts reading, the deadline and the socket to the session's state.
   private func settle() {
-    let connection = self.connection
     guard connection.isOpen else { return }
     if isEnding && !isInFlight {
       connection.finish()
