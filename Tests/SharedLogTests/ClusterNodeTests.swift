@@ -7,7 +7,7 @@ import Testing
   /// Two nodes, and the tables between them.
   private struct Pair {
     var tables = TableState(secret: 1, skew: 500_000)
-    var nodes = [1, 2].map { ClusterNode(number: $0, after: LogPosition(), secret: 1) }
+    var nodes = [1, 2].map { ClusterNode(number: $0, after: LogPosition(), secret: 1, renewal: 0) }
     /// The actions of the nodes, except for requests.
     var done: [[ClusterNode.Action]] = [[], []]
     /// Whether the answers to appends are lost.
@@ -135,16 +135,16 @@ import Testing
   /// A request to begin a session that was delayed must not end the session that began after it.
   @Test func aDelayedBeginOfASessionIsRefused() {
     var tables = TableState(secret: 1, skew: 0)
-    var lease = NodeLease(node: 1, timing: ClusterTiming())
+    var lease = NodeLease(node: 1, timing: ClusterTiming(), renewal: 0)
     let first = lease.request(at: 0, confirmed: 0)
-    _ = lease.receive(nil, to: .beginSession(node: 1, after: 0), sentAt: 0)
-    let second = lease.request(at: Self.second, confirmed: 0)
-    #expect(first == second && second == .beginSession(node: 1, after: 0))
-    let (reply, _) = tables.perform(.beginSession(node: 1, after: 0))
-    _ = lease.receive(reply, to: .beginSession(node: 1, after: 0), sentAt: Self.second)
+    #expect(first == .beginSession(node: 1, after: 0, renewal: 1))
+    let second = TableRequest.beginSession(node: 1, after: 0, renewal: 2)
+    #expect(lease.request(at: Self.second, confirmed: 0) == second)
+    let (reply, _) = tables.perform(second)
+    _ = lease.receive(reply, to: second, sentAt: Self.second)
     #expect(lease.holds(at: 3 * Self.second))
-    #expect(tables.perform(.beginSession(node: 1, after: 0)).0 == .sessionOver(last: 1))
-    #expect(tables.perform(.renew(NodeSession(node: 1, session: 1), confirmed: 0)).0 == .renewed)
+    #expect(tables.perform(.beginSession(node: 1, after: 0, renewal: 1)).0 == .sessionOver(last: 1))
+    #expect(tables.perform(.renew(NodeSession(node: 1, session: 1), renewal: 3, confirmed: 0)).0 == .renewed)
   }
 
   /// An observation that was delayed shows an entry that was lost. A confirmation of its sequence is not one of it.

@@ -84,7 +84,8 @@ struct ClusterRun {
     visible = TableState(secret: Self.secret, skew: timing.skew, omission: mutation?.omission)
     durable = visible
     for number in 0..<3 {
-      let machine = ClusterNode(number: UInt32(number + 1), after: LogPosition(), secret: Self.secret, timing: timing)
+      let machine = ClusterNode(
+        number: UInt32(number + 1), after: LogPosition(), secret: Self.secret, renewal: 0, timing: timing)
       nodes.append(
         Node(
           machine: machine, rate: Double.random(in: 0.955...1.045, using: &random),
@@ -280,7 +281,8 @@ struct ClusterRun {
 
   private mutating func start(_ node: Int) {
     nodes[node].machine = ClusterNode(
-      number: UInt32(node + 1), after: nodes[node].replica.last ?? LogPosition(), secret: Self.secret, timing: timing)
+      number: UInt32(node + 1), after: nodes[node].replica.last ?? LogPosition(), secret: Self.secret,
+      renewal: UInt64(nodes[node].life) << 32, timing: timing)
   }
 
   private mutating func handOver() throws {

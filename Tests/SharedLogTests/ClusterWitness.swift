@@ -120,6 +120,8 @@ enum ClusterMutation: CaseIterable {
   case noRenewals
   /// A session begins without a look at the last one, so a delayed request ends a later session.
   case noLastSession
+  /// The tables count renewals, so one that was lost has the number of the next one.
+  case renewalsCounted
   /// A new owner forgets what the former one promised to readers.
   case noFloor
   /// An owner believes in its lease for longer than others wait.
@@ -143,6 +145,7 @@ enum ClusterMutation: CaseIterable {
     case .noRenewals: .renewals
     case .noLastSession: .lastSession
     case .noFloor: .floor
+    case .renewalsCounted: .renewalNumber
     default: nil
     }
   }

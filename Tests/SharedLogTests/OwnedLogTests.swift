@@ -53,9 +53,10 @@ import TestSupport
       let entries = tables.state.withLock { state in
         let owner = state.tables.owner
         if let owner { state.tables.nodes[owner.node]?.isLive = false }
-        _ = state.tables.perform(.beginSession(node: number, after: state.tables.nodes[number]?.session ?? 0))
+        let last = state.tables.nodes[number]?.session ?? 0
+        _ = state.tables.perform(.beginSession(node: number, after: last, renewal: 0))
         session = state.tables.nodes[number]?.session ?? 0
-        let mark = owner.map { OwnerMark(owner: $0, renewals: 0, isLive: false) }
+        let mark = owner.map { OwnerMark(owner: $0, renewal: 0, isLive: false) }
         _ = state.tables.perform(
           .takeOver(by: NodeSession(node: number, session: session), from: mark, epoch: state.tables.epoch))
         return state.tables.entries.filter { $0.position.sequence > after }

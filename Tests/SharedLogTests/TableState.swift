@@ -13,11 +13,13 @@ struct TableState: Sendable {
     case lastSession
     /// A takeover has no floor.
     case floor
+    /// The tables count the renewals of a session.
+    case renewalNumber
   }
 
   struct Node: Sendable {
     var session: UInt64
-    var renewals: UInt64 = 0
+    var renewal: UInt64
     var isLive = true
   }
 
@@ -54,16 +56,16 @@ struct TableState: Sendable {
   /// Performs a request as one transaction. Returns the answer, and whether anything changed.
   mutating func perform(_ request: TableRequest) -> (TableReply, isWrite: Bool) {
     switch request {
-    case .beginSession(let number, let after):
+    case .beginSession(let number, let after, let renewal):
       let last = nodes[number]?.session ?? 0
       guard last == after || omission == .lastSession else { return (.sessionOver(last: last), false) }
-      nodes[number] = Node(session: last + 1)
+      nodes[number] = Node(session: last + 1, renewal: omission == .renewalNumber ? 0 : renewal)
       return (.session(NodeSession(node: number, session: last + 1)), true)
-    case .renew(let session, let confirmed):
+    case .renew(let session, let renewal, let confirmed):
       guard let node = nodes[session.node], node.session == session.session, node.isLive else {
         return (.sessionOver(last: nodes[session.node]?.session ?? 0), false)
       }
-      nodes[session.node]?.renewals += 1
+      nodes[session.node]?.renewal = omission == .renewalNumber ? node.renewal + 1 : max(node.renewal, renewal)
       if owner == session { self.confirmed = max(self.confirmed, confirmed) }
       return (.renewed, true)
     case .observe(let after): return (.observed(observation(after: after)), false)
@@ -80,7 +82,7 @@ struct TableState: Sendable {
       let node = nodes[owner.node]
       let isCurrent = node?.session == owner.session
       return OwnerMark(
-        owner: owner, renewals: isCurrent ? node?.renewals ?? 0 : 0, isLive: isCurrent && node?.isLive == true)
+        owner: owner, renewal: isCurrent ? node?.renewal ?? 0 : 0, isLive: isCurrent && node?.isLive == true)
     }
     return StoreObservation(
       epoch: epoch, owner: mark, confirmed: confirmed, firstSequence: firstSequence,
@@ -112,7 +114,7 @@ struct TableState: Sendable {
     if let owner {
       guard owner == mark?.owner, owner != session else { return (.notTaken, false) }
       if let other = nodes[owner.node], other.session == owner.session, other.isLive {
-        guard other.renewals == mark?.renewals || omission == .renewals else { return (.notTaken, false) }
+        guard other.renewal == mark?.renewal || omission == .renewals else { return (.notTaken, false) }
         nodes[owner.node]?.isLive = false
       }
     }

@@ -70,14 +70,14 @@ package struct ClusterNode: Sendable {
   private var sent: [Int: (request: TableRequest, at: Int64)] = [:]
   private var lastNumber = 0
 
-  /// Starts a node as a follower whose replica ends at a position.
+  /// Starts a node as a follower whose replica ends at a position. `renewal` is a random number; see ``NodeLease``.
   package init(
-    number: UInt32, after applied: LogPosition, secret: UInt64, timing: ClusterTiming = ClusterTiming()
+    number: UInt32, after applied: LogPosition, secret: UInt64, renewal: UInt64, timing: ClusterTiming = ClusterTiming()
   ) {
     self.number = number
     self.timing = timing
     self.secret = secret
-    lease = NodeLease(node: number, timing: timing)
+    lease = NodeLease(node: number, timing: timing, renewal: renewal)
     tail = EntryTail(after: applied, secret: secret)
   }
 

@@ -9,12 +9,16 @@ package struct NodeLease: Sendable {
   private let timing: ClusterTiming
   /// The last session of the node that is known.
   private var last: UInt64 = 0
+  private var renewal: UInt64
   private var until = Int64.min
   private var nextRequest = Int64.min
 
-  package init(node: UInt32, timing: ClusterTiming) {
+  /// Creates a lease without a session. The numbers of its renewals begin after `renewal`, which no earlier life of the node
+  /// came near: a random number.
+  package init(node: UInt32, timing: ClusterTiming, renewal: UInt64) {
     self.node = node
     self.timing = timing
+    self.renewal = renewal
   }
 
   /// Whether the lease is in force.
@@ -24,29 +28,31 @@ package struct NodeLease: Sendable {
   package mutating func request(at now: Int64, confirmed: UInt64) -> TableRequest? {
     guard now >= nextRequest else { return nil }
     nextRequest = now + timing.renewal
-    guard let session else { return .beginSession(node: node, after: last) }
-    return .renew(session, confirmed: confirmed)
+    renewal &+= 1
+    guard let session else { return .beginSession(node: node, after: last, renewal: renewal) }
+    return .renew(session, renewal: renewal, confirmed: confirmed)
   }
 
   /// Handles the answer to a request that was sent at a time. Returns `false` if the session is over: this node owns nothing
   /// any more.
   package mutating func receive(_ reply: TableReply?, to request: TableRequest, sentAt: Int64) -> Bool {
     switch (request, reply) {
-    case (.beginSession(_, let after), .session(let begun)):
+    case (.beginSession(_, let after, _), .session(let begun)):
       guard session == nil, after == last else { return true }
       session = begun
       last = begun.session
       until = sentAt + timing.lease
-    case (.beginSession(_, let after), .sessionOver(let found)):
+    case (.beginSession(_, let after, _), .sessionOver(let found)):
       guard session == nil, after == last else { return true }
-      last = max(last, found)
+      // It may be lower than a number that was visible and lost.
+      last = found
       nextRequest = .min
-    case (.renew(let renewed, _), .renewed):
+    case (.renew(let renewed, _, _), .renewed):
       if renewed == session { until = max(until, sentAt + timing.lease) }
-    case (.renew(let renewed, _), .sessionOver(let found)):
+    case (.renew(let renewed, _, _), .sessionOver(let found)):
       guard renewed == session else { return true }
       session = nil
-      last = max(last, found)
+      last = found
       nextRequest = .min
       return false
     default: break

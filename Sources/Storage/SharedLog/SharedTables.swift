@@ -15,14 +15,14 @@ package struct NodeSession: Hashable, Sendable {
 /// The owner of a store as another node saw it: if it does not change for a while, the owner may be dead.
 package struct OwnerMark: Equatable, Sendable {
   package let owner: NodeSession
-  /// The number of renewals of its session.
-  package let renewals: UInt64
+  /// The number of the last renewal of its session.
+  package let renewal: UInt64
   /// Whether the session is the last one of its node and was not ended by others.
   package let isLive: Bool
 
-  package init(owner: NodeSession, renewals: UInt64, isLive: Bool) {
+  package init(owner: NodeSession, renewal: UInt64, isLive: Bool) {
     self.owner = owner
-    self.renewals = renewals
+    self.renewal = renewal
     self.isLive = isLive
   }
 }
@@ -33,9 +33,13 @@ package enum TableRequest: Equatable, Sendable {
   ///
   /// Without the condition, a request that was delayed could end a session that began later, whose owner still counts on
   /// its lease.
-  case beginSession(node: UInt32, after: UInt64)
-  /// Extends a session, and notes how far its node has confirmed the log of the store that it owns.
-  case renew(NodeSession, confirmed: UInt64)
+  case beginSession(node: UInt32, after: UInt64, renewal: UInt64)
+  /// Extends a session: the number of its last renewal becomes this one, unless it is greater already. Notes how far the
+  /// node has confirmed the log of the store that it owns.
+  ///
+  /// The node chooses a new number for each request. If the tables counted, a renewal that was visible and then lost at a
+  /// failover would have the same number as the next one, and a node that saw the first would not notice the second.
+  case renew(NodeSession, renewal: UInt64, confirmed: UInt64)
   /// Reads the state of the store, and entries after a sequence.
   case observe(after: UInt64)
   /// Inserts an entry if its position is free, and the entry before it is at `behind` and of the same epoch. A handover also
