@@ -64,7 +64,8 @@ final class FollowerProcess: Sendable {
     guard !state.withLock({ $0.isStopped }) else { return }
     if let reason, reason != last { take(.failed(message: reason)) }
     // The process of a server that was killed ends within a second or two.
-    queue.asyncAfter(deadline: .now() + .seconds(reason == nil ? 1 : retrySeconds)) { [weak self] in self?.run(after: reason) }
+    let seconds = reason == nil ? 1 : retrySeconds
+    queue.asyncAfter(deadline: .now() + .seconds(seconds)) { [weak self] in self?.run(after: reason) }
   }
 
   /// Passes on the events of a process until it ends. Returns the reason of its end, or `nil` if another process follows
