@@ -84,8 +84,8 @@ package struct ClusterNode: Sendable {
   // MARK: Reads
 
   /// Whether a read of a snapshot that was taken before this call, in the same epoch, shows every commit that was
-  /// acknowledged before it was taken. Call it after the snapshot is taken: whatever pause comes before it then makes the
-  /// answer `false`, not the snapshot old.
+  /// acknowledged before it was taken. Call it after the snapshot is taken: a pause between the two then makes the answer
+  /// `false`, not the snapshot old.
   package func mayAnswerReads(at now: Int64) -> Bool {
     if case .owner = role { lease.holds(at: now) } else { false }
   }

@@ -18,8 +18,8 @@ package final class LogHold {
   private let descriptor: Int32
   private let path: String
 
-  /// Holds the commits after a number. Returns `nil` if the log has no folder, or nobody can write to it: then no
-  /// process removes commits. Also if the disk is full.
+  /// Holds the commits after a number. Returns `nil` if the log has no folder or nobody can write to it: then no process
+  /// removes commits. Returns `nil` if the disk is full, too: then the reader must notice that commits were removed.
   /// - Throws: ``StorageError`` if the file cannot be created.
   package init?(_ folder: String, after sequence: UInt64 = 0) throws(StorageError) {
     while true {

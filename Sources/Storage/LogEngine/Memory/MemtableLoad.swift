@@ -4,7 +4,7 @@ import KeyValue
 ///
 /// To add each operation by itself would search the list each time, in memory all over the table. So the nodes are made
 /// first, in the order of the log, then sorted by the next few bytes of their keys at a time. Of each key only the newest
-/// version is linked: there is no reader that sees older ones.
+/// version is linked, because no reader can see older ones yet.
 ///
 /// Cost: reads each key about twice, and sorts numbers. 16 bytes an operation until the end.
 struct MemtableLoad {

@@ -265,8 +265,8 @@ final class LoggedTables: @unchecked Sendable {
   /// Flushes everything as ``LoggedStore/flushIfIdle()``.
   func flushIfIdle() { flusher.sync { flushIfIdleHere() } }
 
-  /// Flushes both tables if the last commit is the one of the last call. The caller is on `flusher`. Writers can go on
-  /// meanwhile.
+  /// Flushes both tables if the last commit is the one of the last call. The caller is on `flusher`. Writers can
+  /// commit meanwhile.
   private func flushIfIdleHere() {
     // A writer may hold its lock and wait for this queue. If the lock is taken, a writer is at work anyway.
     var idleSequence: UInt64?
