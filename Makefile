@@ -26,7 +26,7 @@ WEBSDK :=
 # The C libraries of Package.swift, and pkg-config, which finds them.
 PACKAGES := pkg-config liblmdb-dev libuv1-dev libhttp-parser-dev libsimdjson-dev zlib1g-dev libzstd-dev \
   libxxhash-dev libnghttp2-dev libssl-dev libcurl4-openssl-dev libsodium-dev libcrypt-dev libre2-dev libstemmer0d \
-  libicu-dev
+  libicu-dev libpq-dev
 
 RELEASE := .build/release/hearth
 SWIFT_FILES := Sources Tests Package.swift

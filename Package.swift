@@ -63,6 +63,7 @@ let package = Package(
     debian("COpenSSL", pkgConfig: "openssl", "libssl-dev"),
     debian("CCrypto", pkgConfig: "libcrypto", "libssl-dev"),
     debian("CSodium", pkgConfig: "libsodium", "libsodium-dev"),
+    debian("CPostgres", pkgConfig: "libpq", "libpq-dev"),
     debian("CXCrypt", "libcrypt-dev"),
     debian("CZlib", pkgConfig: "zlib", "zlib1g-dev"),
     debian("CZstd", pkgConfig: "libzstd", "libzstd-dev"),
@@ -108,6 +109,7 @@ let package = Package(
     // The commit log in front of LMDB. It changes files only through a protocol of its own, which tests simulate.
     library("LogEngine", in: "Storage", ["LMDBEngine", "KeyValue", "CXXHash"], unchecked),
     library("SharedLog", in: "Storage", ["LogEngine", "KeyValue"]),
+    library("PostgresEngine", in: "Storage", ["SharedLog", "LogEngine", "CPostgres"]),
     library("KeyEncoding", in: "Storage", ["WireFormat", "DocumentModel"]),
     library("TextAnalysis", in: "Storage", ["WireFormat", "DocumentModel", "CICU", "CStemmer"]),
     library("Matching", in: "Storage", ["KeyEncoding", "WireFormat", "DocumentModel"]),
@@ -258,7 +260,7 @@ let package = Package(
     tests("ArchivesTests", ["Archives", "FixtureTree", "Compression", "TestSupport"]),
     tests("FirebaseExportTests", ["FirebaseExport", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("LMDBEngineTests", ["LogEngine", "LMDBEngine", "KeyValue", "TestSupport"]),
-    tests("SharedLogTests", ["SharedLog", "LogEngine", "LMDBEngine", "KeyValue", "TestSupport"]),
+    tests("SharedLogTests", ["PostgresEngine", "SharedLog", "LogEngine", "LMDBEngine", "KeyValue", "TestSupport"]),
     tests(
       "DocumentStoreTests",
       [

@@ -6,7 +6,7 @@ import Testing
   static let layers: [Set<String>] = [
     [
       "CBeneath", "CConsole", "CCrypto", "CCurl", "CEpoll", "CHTTPParser", "CLMDB", "CNGHTTP2", "COpenSSL", "CRE2",
-      "CICU", "CSimdjson", "CSodium", "CStemmer",
+      "CICU", "CPostgres", "CSimdjson", "CSodium", "CStemmer",
       "CTimex", "CUV", "CXCrypt", "CXXHash", "CZlib", "CZstd",
     ],
     ["Basics", "Compression", "Digests", "RegularExpressions"],
@@ -17,7 +17,7 @@ import Testing
       "TextAnalysis",
     ],
     ["Archives", "Callers", "FirebaseExport", "IdentityService", "Matching", "PipelineExpressions", "SharedLog"],
-    ["DocumentStore"],
+    ["DocumentStore", "PostgresEngine"],
     ["QueryEngine"],
     ["PipelineEngine", "Watch"],
     ["DatabaseService", "RulesTesting"],
@@ -36,7 +36,7 @@ import Testing
     // The server chooses the storage engine; other modules use the protocols of KeyValue. The command line checks and
     // copies database files without a server.
     "LMDBEngine": ["LogEngine", "HearthServer", "HearthCLI", "Benchmarks"],
-    "LogEngine": ["SharedLog", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers"],
+    "LogEngine": ["SharedLog", "PostgresEngine", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers"],
     // Handlers of the API read documents only through the service, which authorizes each read.
     "DocumentStore": [
       "QueryEngine", "PipelineEngine", "Watch", "DatabaseService", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers",
@@ -70,6 +70,7 @@ import Testing
     // `hearth doctor` asks the kernel whether the clock is synchronized.
     "CTimex": ["HearthCLI"],
     "CXXHash": ["DocumentStore", "LogEngine"], "CSodium": ["Accounts"], "CXCrypt": ["Accounts"],
+    "CPostgres": ["PostgresEngine"],
     // All checksums come from Digests. Accounts needs libcrypto's keys and password hashes. Transport compresses
     // bodies of requests and responses with zlib, and Compression files.
     "CCrypto": ["Accounts", "Digests"], "CZlib": ["Transport", "Digests", "Compression"],

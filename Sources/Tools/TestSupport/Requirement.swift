@@ -41,6 +41,11 @@ package struct Requirement: Sendable {
     }
   }
 
+  /// PostgreSQL 15, as Debian installs it.
+  package static let postgres = Requirement(
+    "PostgreSQL is not installed (Debian: postgresql-15)", mayBeMissing: true
+  ) { access("/usr/lib/postgresql/15/bin/postgres", X_OK) == 0 }
+
   /// The rights of root.
   package static let root = Requirement("only root can give files to another user", mayBeMissing: true) {
     geteuid() == 0

@@ -1,0 +1,57 @@
+/// The reason why PostgreSQL did not perform a request.
+package enum PostgresFailure: Error, Equatable, Sendable {
+  /// The text is not a URL of the form `postgres://USER@HOST/DATABASE`. It may have a password, so no message repeats it.
+  case notAURL
+  /// No connection could be made, or it ended. The request may have been performed. The text is that of libpq.
+  case connection(String)
+  /// No answer came in time. The request may have been performed, or may yet be.
+  case noAnswer
+  /// PostgreSQL performed the request with a warning: an operator canceled the wait for a standby, so a failover may lose it.
+  case notDurable
+  /// PostgreSQL refused the request, and nothing of it was performed. The state is the code of five letters that the SQL
+  /// standard names SQLSTATE.
+  case refused(state: String, message: String)
+  /// The database has no tables of a cluster.
+  case noTables
+  /// The database has tables of a cluster already.
+  case tablesExist
+  /// Another version of Hearth made the tables, in a format that this one does not know.
+  case unknownFormat(Int64)
+  /// The answer does not have the expected form.
+  case unexpectedAnswer
+
+  /// Whether the same request may succeed at once: PostgreSQL ended its transaction in favor of another one.
+  var isConflict: Bool {
+    if case .refused(let state, _) = self { state == "40001" || state == "40P01" } else { false }
+  }
+
+  /// Whether a row with the same key exists.
+  var isDuplicate: Bool {
+    if case .refused(let state, _) = self { state == "23505" } else { false }
+  }
+
+  /// Whether a table does not exist.
+  var isMissingTable: Bool {
+    if case .refused(let state, _) = self { state == "42P01" } else { false }
+  }
+}
+
+extension PostgresFailure: CustomStringConvertible {
+  /// A text for operators: the failure and the remedy.
+  package var description: String {
+    switch self {
+    case .notAURL: "the address of PostgreSQL must have the form postgres://USER@HOST/DATABASE"
+    case .connection(let message): "no connection to PostgreSQL: \(message)"
+    case .noAnswer: "PostgreSQL did not answer in time"
+    case .notDurable: "PostgreSQL performed a request, but its wait for a standby was canceled"
+    case .refused("42501", let message): "the role has too few rights in PostgreSQL: \(message)"
+    case .refused(let state, let message): "PostgreSQL refused a request: \(message) (\(state))"
+    case .noTables: "the PostgreSQL database has no tables of a cluster"
+    case .tablesExist: "the PostgreSQL database has the tables of a cluster already"
+    case .unknownFormat(let found):
+      "the tables of the cluster have format \(found), and this version of Hearth knows format "
+        + "\(ClusterSchema.format); use the version that made them, or a newer one"
+    case .unexpectedAnswer: "PostgreSQL gave an answer of another form; other software may have changed the tables"
+    }
+  }
+}
