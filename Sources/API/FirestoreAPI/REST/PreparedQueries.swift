@@ -4,10 +4,10 @@ import WireFormat
 
 /// The queries of the latest request bodies that came more than once, decoded and checked.
 ///
-/// An app sends the same query again and again: for each user, or whenever a page is opened. What a body means depends on
-/// its bytes, the collection's parent in the URL and the edition of the database, so two requests with the same of these
-/// are the same query. The table has a slot for each part of the hashes; a body takes the place of another one only if it
-/// came twice. Memory: ``slots`` bodies of at most ``bodyBytesMax``, and their queries.
+/// An app sends the same query again and again: for each user, or whenever a page is opened. The meaning of a body
+/// depends on its bytes, the collection's parent in the URL and the edition of the database, so two requests with
+/// the same of these are the same query. The table has a slot for each part of the hashes; a body takes the place
+/// of another one only if it came twice. Memory: ``slots`` bodies of at most ``bodyBytesMax``, and their queries.
 ///
 /// It does not lock. Each decoding context has its own.
 struct PreparedQueries {
