@@ -34,7 +34,8 @@ import TestSupport
         let text = String(decoding: writer.bytes, as: UTF8.self)
         let (found, wanted) = (Self.digits(text), Self.digits(value.description))
         #expect(Double(text) == value, "round \(round) of seed \(seed): \(value)")
-        #expect(found.digits == wanted.digits && found.exponent == wanted.exponent, "\(text) for \(value), seed \(seed)")
+        #expect(
+          found.digits == wanted.digits && found.exponent == wanted.exponent, "\(text) for \(value), seed \(seed)")
       }
     }
   }
