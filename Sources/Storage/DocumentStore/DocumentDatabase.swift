@@ -24,6 +24,7 @@ package final class DocumentDatabase: Sendable {
   private let retention: Retention
   private let versionAges = Mutex(VersionAges())
   let queue: CommitQueue
+  let inFlight = CommitsInFlight()
   private let identity: Mutex<UInt64>
   private let latestServerTimestamp = Mutex<Int64>(0)
   let indexCache = IndexCatalogCache()
@@ -173,23 +174,33 @@ package final class DocumentDatabase: Sendable {
   package func commit(
     _ request: CommitRequest, completion: @escaping @Sendable (Result<CommitOutcome, CommitError>) -> Void
   ) {
+    guard request.id == nil else { return commit(request, preparing: { request.reads }, completion: completion) }
     submit([request], completions: [completion])
   }
 
-  /// Commits each write on its own, in any order. `completion` gets one result per write, in the order of `writes`.
+  /// Commits each write on its own, in any order. `completion` gets one result per write, in the order of `writes`. With
+  /// the ID of a request that may arrive again, each write has an ID of its own; see ``RequestID/part(_:)``.
   package func commitEach(
-    _ writes: [Write], completion: @escaping @Sendable ([Result<CommitOutcome, CommitError>]) -> Void
+    _ writes: [Write], id: RequestID? = nil,
+    completion: @escaping @Sendable ([Result<CommitOutcome, CommitError>]) -> Void
   ) {
     guard !writes.isEmpty else { return completion([]) }
     let gathering = CommitBarrier(count: writes.count, completion: completion)
-    submit(
-      writes.map { CommitRequest([$0]) },
-      completions: writes.indices.map { index in { gathering.set($0, at: index) } })
+    var requests: [CommitRequest] = []
+    var completions: [CommitQueue.Completion] = []
+    for (index, write) in writes.enumerated() {
+      var request = CommitRequest([write])
+      request.id = id?.part(index)
+      guard let completion = begin(&request, completion: { gathering.set($0, at: index) }) else { continue }
+      requests.append(request)
+      completions.append(completion)
+    }
+    if !requests.isEmpty { submit(requests, completions: completions) }
   }
 
   /// Plans the requests and queues them: small ones on the calling thread, large ones on another thread, so the
   /// caller's event loop is not blocked. A small one whose rules take long also moves to another thread.
-  private func submit(_ requests: [CommitRequest], completions: [CommitQueue.Completion]) {
+  func submit(_ requests: [CommitRequest], completions: [CommitQueue.Completion]) {
     do throws(StorageError) { try requireAdopted() } catch {
       for completion in completions { completion(.failure(.storage(error))) }
       return
@@ -339,8 +350,8 @@ package final class DocumentDatabase: Sendable {
     }
   }
 
-  /// Removes every document, the history and the change log. Versions keep increasing. `completion` runs on the
-  /// writer's thread.
+  /// Removes every document, the history and the change log. Versions keep increasing. The outcomes of recent commits
+  /// stay, so that a commit from before is not done again. `completion` runs on the writer's thread.
   package func clear(completion: @escaping @Sendable (Result<Void, StorageError>) -> Void) {
     queue.perform { [self] in
       do throws(StorageError) {
@@ -349,7 +360,7 @@ package final class DocumentDatabase: Sendable {
         try store.write { (transaction) throws(StorageError) in
           var reader = SnapshotReader(transaction)
           let version = max(clock.now(), try reader.lastVersion() + 1, queue.settledVersion + 1)
-          let kept: Set<Table> = [.meta, .indexes, .fieldSettings]
+          let kept: Set<Table> = [.meta, .indexes, .fieldSettings, .recentCommits]
           for table in Table.allCases where !kept.contains(table) { try transaction.removeAll(of: table) }
           try IndexReconciliation.finishAll(transaction)
           try Self.writeOrigin(transaction, version: version, incarnation: incarnation)

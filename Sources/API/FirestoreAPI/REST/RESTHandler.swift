@@ -40,7 +40,7 @@ package final class RESTHandler: API {
     }
     return RESTRequest(
       target: target, parameters: try QueryParameters(request.target.pathAndQuery.query),
-      responder: routed.responder, caller: routed.caller)
+      responder: routed.responder, caller: routed.caller, requestID: try request.relayedID())
   }
 
   /// Parses a body and decodes it. An empty body means an empty message.
@@ -116,12 +116,14 @@ struct BodyTooLarge: Error {
   let bytesMax: Int
 }
 
-/// One request: its target, parameters and caller, and the functions that respond to it.
+/// One request: its target, parameters, caller and ID, and the functions that respond to it.
 struct RESTRequest: Sendable {
   let target: DocumentsPath
   let parameters: QueryParameters
   let responder: Responder
   let caller: Caller
+  /// The ID of a request that may arrive again; see ``GatewayCore/Transport/HTTPRequest/relayedID()``.
+  let requestID: RequestID?
 
   var database: DatabaseID { target.database }
   var style: JSONWriter.Style { parameters.wantsPrettyPrint ? .pretty : .compact }

@@ -66,6 +66,11 @@ struct CommitWriter {
   mutating func apply(
     _ member: Member, _ transaction: any KeyValueTransaction
   ) throws(CommitError) -> CommitOutcome {
+    if let id = member.request.id,
+      let outcome = try RecentCommits.outcome(of: id, digest: member.request.digest, in: transaction)
+    {
+      return outcome
+    }
     var reader = SnapshotReader(transaction)
     if let reads = member.request.reads, storedVersion > member.checkedVersion {
       try ConflictCheck.run(reads, on: transaction, checked: member.checkedVersion)
@@ -89,7 +94,13 @@ struct CommitWriter {
       do throws(StorageError) { try transaction.put(.lastMark, mark) } catch { throw .storage(error) }
     }
     lastVersion = version
-    return outcome(of: plan, version: version)
+    let outcome = outcome(of: plan, version: version)
+    if let id = member.request.id {
+      do throws(StorageError) {
+        try RecentCommits.put(outcome, of: id, digest: member.request.digest, transaction)
+      } catch { throw .storage(error) }
+    }
+    return outcome
   }
 
   /// Ends a group: writes the rows that are written once per transaction.
