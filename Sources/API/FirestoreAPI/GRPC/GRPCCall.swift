@@ -33,10 +33,9 @@ final class GRPCCall {
 
   /// Creates the call of a request.
   ///
-  /// - Throws: the errors of ``GRPCRequestHead/check()``, `INVALID_ARGUMENT` if the ID of the request is malformed.
+  /// - Throws: the errors of ``GRPCRequestHead/check()``.
   convenience init(_ request: borrowing HTTPRequest, _ routed: RoutedCall) throws {
-    self.init(
-      routed.responder.exchange, GRPCRequestHead(request), routed.caller, requestID: try request.relayedID())
+    self.init(routed.responder.exchange, GRPCRequestHead(request), routed.caller, requestID: request.requestID)
     try head.check()
   }
 

@@ -72,7 +72,8 @@ package final class GRPCHandler: API {
     path: String, _ repetition: RouteRepetition = .never,
     _ handle: @escaping @Sendable (GRPCHandler, UnsafeRawBufferPointer, GRPCCall) throws -> Void
   ) -> Route<GRPCHandler> {
-    Route(.all, [path], kind: .grpc, access: .caller, repetition: repetition, when: { isGRPC($0) }) { handler, request, routed in
+    Route(.all, [path], kind: .grpc, access: .caller, repetition: repetition, when: { isGRPC($0) }) {
+      handler, request, routed in
       let call = try GRPCCall(request, routed)
       do {
         let (message, isCompressed) = try GRPCFrame.single(request.body)

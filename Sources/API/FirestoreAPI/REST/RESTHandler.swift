@@ -40,7 +40,7 @@ package final class RESTHandler: API {
     }
     return RESTRequest(
       target: target, parameters: try QueryParameters(request.target.pathAndQuery.query),
-      responder: routed.responder, caller: routed.caller, requestID: try request.relayedID())
+      responder: routed.responder, caller: routed.caller, requestID: request.requestID)
   }
 
   /// Parses a body and decodes it. An empty body means an empty message.
@@ -122,7 +122,7 @@ struct RESTRequest: Sendable {
   let parameters: QueryParameters
   let responder: Responder
   let caller: Caller
-  /// The ID of a request that may arrive again; see ``GatewayCore/Transport/HTTPRequest/relayedID()``.
+  /// The ID of a request that may arrive again, or `nil`.
   let requestID: RequestID?
 
   var database: DatabaseID { target.database }

@@ -2,7 +2,7 @@ import Basics
 import DatabaseService
 package import Transport
 
-/// What a ``Router`` needs to know of a route.
+/// The part of a route by which a ``Router`` finds it.
 package protocol RoutedEndpoint: Sendable {
   var methods: HTTPMethods { get }
   var paths: [RoutePattern] { get }

@@ -1,24 +1,11 @@
-package import DatabaseService
 package import DocumentModel
 package import Transport
 
-/// The name of the header field with the ID under which a node relays a request; see ``DocumentModel/RequestID``.
-package let requestIDHeader: StaticString = "hearth-request-id"
-
 extension HTTPRequest {
-  /// Returns the ID under which another node relayed the request, or `nil` if it arrives once.
+  /// The ID that all tries of a request have which another node relays, or `nil` if the request arrives once.
   ///
-  /// Only the field of a request from another node counts. A client could otherwise learn the outcome of a commit of
-  /// another one, or take its ID.
-  /// - Throws: `INVALID_ARGUMENT` if the field of a node is malformed, because the request would then be done twice.
-  package func relayedID() throws(Status) -> RequestID? {
-    guard isFromPeer, let text = header(requestIDHeader) else { return nil }
-    guard let id = RequestID(text: text) else {
-      throw Status(.invalidArgument, "The node that relays the request sends a malformed hearth-request-id.")
-    }
-    return id
-  }
-
-  /// Whether the request came over a connection between nodes. No server accepts such connections yet.
-  private var isFromPeer: Bool { false }
+  /// This is the only place where an ID enters the server. It must come from a connection between nodes, and never from a
+  /// header field of a client, which could learn the outcome of another client's commit with it. The transport has no such
+  /// connections yet, so every request arrives once.
+  package var requestID: RequestID? { nil }
 }

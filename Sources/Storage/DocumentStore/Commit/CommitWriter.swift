@@ -97,7 +97,7 @@ struct CommitWriter {
     let outcome = outcome(of: plan, version: version)
     if let id = member.request.id {
       do throws(StorageError) {
-        try RecentCommits.put(outcome, of: id, digest: member.request.digest, transaction)
+        try RecentCommits.put(outcome, of: id, digest: member.request.digest, at: member.arrival, transaction)
       } catch { throw .storage(error) }
     }
     return outcome

@@ -5,16 +5,17 @@ import KeyValue
 /// The rows of ``Table/recentCommits``: the outcomes of recent commits by the ID of their request, so that a request that
 /// arrives again gets the outcome of the first commit.
 ///
-/// The key begins with the period of the commit's version, so that old rows are removed without a search, and ends with
-/// the ID. A lookup tries each period that has rows, of which there are about four. A commit writes its row in its own
-/// transaction: the row exists if and only if the commit does, also after a restart and on every replica.
+/// The key begins with the period in which the request arrived, so that old rows are removed without a search, and ends
+/// with the ID. A lookup tries each period that has rows, of which there are about four. The period is one of the clock,
+/// because versions are no times while the clock is behind them. A commit writes its row in its own transaction: the row
+/// exists if and only if the commit does, also after a restart and on every replica.
 ///
 /// A plain write of one document has a row of about 40 bytes. See ``StoredOutcome`` for the largest one.
 enum RecentCommits {
   /// The time for which an outcome is kept at least, in microseconds. It is kept for up to ``periodMicroseconds`` and the
   /// interval of maintenance longer.
   static let keptMicroseconds: Int64 = 600_000_000
-  /// The versions of one period, in microseconds. The number is on disk.
+  /// The length of a period, in microseconds. The number is on disk.
   static let periodMicroseconds: Int64 = 300_000_000
 
   /// Returns the outcome of the commit with an ID, or `nil` if it is not known. Cost: two seeks per period.
@@ -55,29 +56,30 @@ enum RecentCommits {
     return nil
   }
 
-  /// Stores the outcome of a commit.
+  /// Stores the outcome of a commit whose request arrived at a time, in microseconds since 1970.
   static func put(
-    _ outcome: CommitOutcome, of id: RequestID, digest: UInt64, _ transaction: any KeyValueTransaction
+    _ outcome: CommitOutcome, of id: RequestID, digest: UInt64, at arrival: Int64,
+    _ transaction: any KeyValueTransaction
   ) throws(StorageError) {
     var key = StorageKey()
     key.begin(.recentCommits)
-    key.append(number: period(of: outcome.version.microseconds))
+    key.append(number: period(of: arrival))
     key.append(raw: id.bytes)
     try transaction.put(key, StoredOutcome(digest: digest, outcome: outcome).bytes)
   }
 
   /// Whether ``trim(_:before:)`` would remove a row. Cost: one seek.
-  static func hasRows(before version: Int64, in snapshot: any KeyValueSnapshot) throws(StorageError) -> Bool {
+  static func hasRows(before time: Int64, in snapshot: any KeyValueSnapshot) throws(StorageError) -> Bool {
     guard let first = try period(of: DatabaseContents.cursor(.recentCommits, snapshot)) else { return false }
-    return first < period(of: version)
+    return first < period(of: time)
   }
 
-  /// Removes the rows of the periods that end before a version, at most ``Trimmer/batchEntriesMax``. Returns whether more
+  /// Removes the rows of the periods that end before a time, at most ``Trimmer/batchEntriesMax``. Returns whether more
   /// may be left.
   static func trim(
-    _ transaction: any KeyValueTransaction, before version: Int64
+    _ transaction: any KeyValueTransaction, before time: Int64
   ) throws(StorageError) -> Bool {
-    let end = period(of: version)
+    let end = period(of: time)
     let rows = try DatabaseContents.cursor(.recentCommits, transaction)
     var count = 0
     while let period = try period(of: rows), period < end, count < Trimmer.batchEntriesMax {
@@ -112,8 +114,8 @@ enum RecentCommits {
     return (period, stored.outcome)
   }
 
-  /// Returns the period of a version.
-  static func period(of version: Int64) -> UInt64 { UInt64(max(version, 0) / periodMicroseconds) }
+  /// Returns the period of a time in microseconds since 1970.
+  static func period(of time: Int64) -> UInt64 { UInt64(max(time, 0) / periodMicroseconds) }
 
   /// Returns the period of the row at which a cursor is, or `nil` at the end of the table.
   private static func period(of rows: PrefixCursor) throws(StorageError) -> UInt64? {

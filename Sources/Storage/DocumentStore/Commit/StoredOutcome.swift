@@ -23,7 +23,7 @@ struct StoredOutcome: Equatable {
     case none = 2
   }
 
-  /// What neighboring results may share.
+  /// The parts that neighboring results may share.
   private struct Run: Equatable {
     var time: Timestamp?
     var transforms: Int

@@ -40,8 +40,8 @@ struct VersionAges {
     let historyMicroseconds = Int64(retention.historySeconds) * 1_000_000
     if let last = marks.last, now - last.time < historyMicroseconds / Int64(Self.marksMax) { return }
     marks.append((now, version))
-    // Keep one mark from before all rows that are due, and those after it.
-    let cutoff = now - max(historyMicroseconds, RecentCommits.keptMicroseconds) - Trimmer.delayMicroseconds
+    // Keep one mark from before the history that is due, and those after it.
+    let cutoff = now - historyMicroseconds - Trimmer.delayMicroseconds
     while marks.count > 1, marks[1].time <= cutoff { marks.removeFirst() }
   }
 
@@ -64,7 +64,7 @@ struct Trimmer {
     let trimsByCount = try isLogFull(&reader, slack: 0) ? isHistoryUnbounded(&reader, now: now) : false
     let moreHistory = try trimHistory(transaction, cutoff: trimsByCount ? .max : historyCutoff(now))
     let moreLog = try trimChangeLog(transaction, cutoff: changeLogCutoff(now))
-    let moreOutcomes = try RecentCommits.trim(transaction, before: recentCommitsCutoff(now))
+    let moreOutcomes = try RecentCommits.trim(transaction, before: now - RecentCommits.keptMicroseconds)
     return moreHistory || moreLog || moreOutcomes
   }
 
@@ -81,7 +81,7 @@ struct Trimmer {
   func isDue(_ reader: inout SnapshotReader, now: Int64) throws(StorageError) -> Bool {
     if try isLogFull(&reader, slack: Self.batchEntriesMax), try isHistoryUnbounded(&reader, now: now) { return true }
     let now = now - Self.delayMicroseconds
-    if try RecentCommits.hasRows(before: recentCommitsCutoff(now), in: reader.snapshot) { return true }
+    if try RecentCommits.hasRows(before: now - RecentCommits.keptMicroseconds, in: reader.snapshot) { return true }
     let historyFrom = Int64(bitPattern: try reader.meta(.historyFrom))
     if let next = try nextVersion(reader.snapshot, after: historyFrom), next <= historyCutoff(now) { return true }
     let logFrom = Int64(bitPattern: try reader.meta(.changeLogFrom))
@@ -104,11 +104,6 @@ struct Trimmer {
 
   private func historyCutoff(_ now: Int64) -> Int64 {
     let cutoff = now - Int64(retention.historySeconds) * 1_000_000
-    return max(cutoff, ages.version(at: cutoff) ?? cutoff)
-  }
-
-  private func recentCommitsCutoff(_ now: Int64) -> Int64 {
-    let cutoff = now - RecentCommits.keptMicroseconds
     return max(cutoff, ages.version(at: cutoff) ?? cutoff)
   }
 
