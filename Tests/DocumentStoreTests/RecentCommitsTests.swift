@@ -101,6 +101,14 @@ import TestSupport
     #expect(sizes.sorted() == [42, 45, 62], "bytes of three rows: \(sizes)")
   }
 
+  /// A restore of a moment within a group keeps the row with the changes of its commit.
+  @Test func aRowBelongsToTheChangesBeforeIt() throws {
+    let db = try TestDatabase()
+    try db.commit(Self.request(.random()))
+    let key = try #require(try StoreDump(db, table: .recentCommits).entries.keys.first)
+    #expect(key.withUnsafeBytes { CommitGroup.Row(key: $0) } == .mark)
+  }
+
   // MARK: At the same time
 
   @Test func manyThreadsRepeatOneAnother() throws {
@@ -203,6 +211,8 @@ import TestSupport
     let request = Self.request(.random())
     #expect(throws: CommitError.storage(failure)) { try db.commit(request) }
     #expect(try count(db) == (isStored ? 1 : 0))
+    // A store that does not show the commit may have it nevertheless.
+    if !isStored { #expect(throws: CommitError.storage(failure)) { try db.commit(request) } }
     let next = try db.reopened()
     store.forget()
     let outcome = try next.commit(request)

@@ -186,16 +186,15 @@ package final class DocumentDatabase: Sendable {
   ) {
     guard !writes.isEmpty else { return completion([]) }
     let gathering = CommitBarrier(count: writes.count, completion: completion)
-    var requests: [CommitRequest] = []
-    var completions: [CommitQueue.Completion] = []
-    for (index, write) in writes.enumerated() {
-      var request = CommitRequest([write])
-      request.id = id?.part(index)
-      guard let completion = begin(&request, completion: { gathering.set($0, at: index) }) else { continue }
-      requests.append(request)
-      completions.append(completion)
-    }
-    if !requests.isEmpty { submit(requests, completions: completions) }
+    let completions = writes.indices.map { index -> CommitQueue.Completion in { gathering.set($0, at: index) } }
+    guard let id else { return submit(writes.map { CommitRequest([$0]) }, completions: completions) }
+    let begun = begin(
+      writes.indices.map { index in
+        var request = CommitRequest([writes[index]])
+        request.id = id.part(index)
+        return (request, completions[index])
+      })
+    if !begun.isEmpty { submit(begun.map(\.request), completions: begun.map(\.completion)) }
   }
 
   /// Plans the requests and queues them: small ones on the calling thread, large ones on another thread, so the

@@ -36,6 +36,7 @@ struct CommitWriter {
   private(set) var lastVersion: Int64 = 0
   private var changeLogCount: UInt64 = 0
   private var useChange = DocumentUseChange()
+  private var recentCommits = RecentCommits()
   /// The bytes of documents in the quota of the project, or `nil` if no quota applies to the writes.
   private let use: DocumentUse?
 
@@ -56,6 +57,7 @@ struct CommitWriter {
     indexes = try indexCache.catalog(&reader)
     useChange.begin(try DocumentUse.stored(&reader))
     touched.removeAll(keepingCapacity: true)
+    recentCommits.forget()
   }
 
   /// Applies one member. Its rows follow those of the member before, and the rows in the change log are the last of each
@@ -67,7 +69,7 @@ struct CommitWriter {
     _ member: Member, _ transaction: any KeyValueTransaction
   ) throws(CommitError) -> CommitOutcome {
     if let id = member.request.id,
-      let outcome = try RecentCommits.outcome(of: id, digest: member.request.digest, in: transaction)
+      let outcome = try recentCommits.outcome(of: id, digest: member.request.digest, in: transaction)
     {
       return outcome
     }
@@ -97,7 +99,7 @@ struct CommitWriter {
     let outcome = outcome(of: plan, version: version)
     if let id = member.request.id {
       do throws(StorageError) {
-        try RecentCommits.put(outcome, of: id, digest: member.request.digest, at: member.arrival, transaction)
+        try recentCommits.put(outcome, of: id, digest: member.request.digest, at: member.arrival, transaction)
       } catch { throw .storage(error) }
     }
     return outcome

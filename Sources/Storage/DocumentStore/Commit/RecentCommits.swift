@@ -11,16 +11,25 @@ import KeyValue
 /// exists if and only if the commit does, also after a restart and on every replica.
 ///
 /// A plain write of one document has a row of about 40 bytes. See ``StoredOutcome`` for the largest one.
-enum RecentCommits {
+///
+/// A value of this type reads one snapshot, or one write transaction, and remembers the periods that have rows.
+struct RecentCommits {
   /// The time for which an outcome is kept at least, in microseconds. It is kept for up to ``periodMicroseconds`` and the
   /// interval of maintenance longer.
   static let keptMicroseconds: Int64 = 600_000_000
   /// The length of a period, in microseconds. The number is on disk.
   static let periodMicroseconds: Int64 = 300_000_000
 
-  /// Returns the outcome of the commit with an ID, or `nil` if it is not known. Cost: two seeks per period.
+  /// The periods that have rows, in order; `nil` before the first lookup.
+  private var periods: [UInt64]?
+
+  /// Forgets the periods, because another transaction begins.
+  mutating func forget() { periods = nil }
+
+  /// Returns the outcome of the commit with an ID, or `nil` if it is not known. Cost: a lookup for each period; the first
+  /// time also a seek for each.
   /// - Throws: ``CommitError/idReused`` if the commit had other writes, or ``CommitError/storage(_:)``.
-  static func outcome(
+  mutating func outcome(
     of id: RequestID, digest: UInt64, in snapshot: any KeyValueSnapshot
   ) throws(CommitError) -> CommitOutcome? {
     let stored: StoredOutcome
@@ -32,40 +41,51 @@ enum RecentCommits {
     return stored.outcome
   }
 
-  private static func find(_ id: RequestID, in snapshot: any KeyValueSnapshot) throws(StorageError) -> StoredOutcome? {
-    let bytes = id.bytes
-    var key = StorageKey()
-    key.begin(.recentCommits)
-    let rows = PrefixCursor(try snapshot.makeCursor(), prefix: key.bytes)
-    try rows.seek(key)
-    while let period = try period(of: rows) {
-      key.begin(.recentCommits)
-      key.append(number: period)
-      key.append(raw: bytes)
-      try rows.seek(key)
-      guard let suffix = try rows.suffix() else { return nil }
-      if suffix.elementsEqual(key.bytes.dropFirst()) {
-        guard let stored = StoredOutcome(rows.cursor.value) else { throw malformed("a value") }
-        return stored
-      }
-      guard try self.period(of: rows) == period else { continue }
-      key.begin(.recentCommits)
-      key.append(number: period + 1)
-      try rows.seek(key)
+  private mutating func find(
+    _ id: RequestID, in snapshot: any KeyValueSnapshot
+  ) throws(StorageError) -> StoredOutcome? {
+    let known: [UInt64] = if let periods { periods } else { try Self.periods(in: snapshot) }
+    periods = known
+    // The newest first, because most repetitions arrive soon.
+    for period in known.reversed() {
+      let key = Self.key(period, id)
+      let value = try key.withBytes { (key) throws(StorageError) in try snapshot.value(for: key) }
+      guard let value else { continue }
+      guard let stored = StoredOutcome(value) else { throw Self.malformed("a value") }
+      return stored
     }
     return nil
   }
 
+  private static func periods(in snapshot: any KeyValueSnapshot) throws(StorageError) -> [UInt64] {
+    var periods: [UInt64] = []
+    let rows = try DatabaseContents.cursor(.recentCommits, snapshot)
+    while let period = try period(of: rows) {
+      periods.append(period)
+      var key = StorageKey()
+      key.begin(.recentCommits)
+      key.append(number: period + 1)
+      try rows.seek(key)
+    }
+    return periods
+  }
+
   /// Stores the outcome of a commit whose request arrived at a time, in microseconds since 1970.
-  static func put(
+  mutating func put(
     _ outcome: CommitOutcome, of id: RequestID, digest: UInt64, at arrival: Int64,
     _ transaction: any KeyValueTransaction
   ) throws(StorageError) {
+    let period = Self.period(of: arrival)
+    try transaction.put(Self.key(period, id), StoredOutcome(digest: digest, outcome: outcome).bytes)
+    if periods?.contains(period) == false { periods?.append(period) }
+  }
+
+  private static func key(_ period: UInt64, _ id: RequestID) -> StorageKey {
     var key = StorageKey()
     key.begin(.recentCommits)
-    key.append(number: period(of: arrival))
+    key.append(number: period)
     key.append(raw: id.bytes)
-    try transaction.put(key, StoredOutcome(digest: digest, outcome: outcome).bytes)
+    return key
   }
 
   /// Whether ``trim(_:before:)`` would remove a row. Cost: one seek.
