@@ -1,6 +1,7 @@
 import Callers
 import DatabaseService
 import DocumentModel
+import DocumentStore
 import Testing
 import TestSupport
 import WireFormat
@@ -62,7 +63,7 @@ import WireFormat
     fixture.time.advance(seconds: 1)
     try fixture.commit(Write(.update(EncodedFields(MapValue([("n", 2)])), mask: nil), key: first.key))
     #expect(try create(name, id: id) == first)
-    #expect(try fixture.paths(of: Query(collection: "c")) == [first.key.path.text])
+    #expect(try fixture.paths(of: Query(collectionID: "c")) == [first.key.path.text])
     if name == nil {
       #expect(first.key.id.count == 20)
       #expect(try create(nil, id: .random()).key != first.key)
