@@ -26,6 +26,7 @@ package final class EventLoop: @unchecked Sendable {
   private let clock: ManualClock?
   private let name: String
   private var timers: [LoopTimer] = []
+  private var endActions: [() -> Void] = []
   private let turnEnd: UnsafeMutablePointer<uv_check_t>
   private var waitingRequests = JobQueue<() -> Void>()
   private var nextTurn = JobQueue<() -> Void>()
@@ -101,7 +102,12 @@ package final class EventLoop: @unchecked Sendable {
   /// opened on the loop has been closed.
   package func stopAndJoin() {
     precondition(!isOnLoop, "stopAndJoin was called on the loop itself")
-    execute { [self] in uv_stop(raw) }
+    execute { [self] in
+      let actions = endActions
+      endActions = []
+      for action in actions { action() }
+      uv_stop(raw)
+    }
     uv_thread_join(thread)
   }
 
@@ -110,6 +116,9 @@ package final class EventLoop: @unchecked Sendable {
     isAdopted = true
     threadID.store(UInt(pthread_self()), ordering: .relaxed)
   }
+
+  /// Runs `action` once on the loop before it ends, to close what was opened there. Call on the loop's thread only.
+  func beforeEnd(_ action: @escaping () -> Void) { endActions.append(action) }
 
   /// Whether the caller is on the loop's thread.
   package var isOnLoop: Bool { threadID.load(ordering: .relaxed) == UInt(pthread_self()) }
