@@ -71,6 +71,7 @@ final class RelayHandler: RequestHandler {
       let quiet = Quiet(exchange)
       exchange.onShutdown { quiet.end() }
       exchange.stream(status: 200, headers: { _ in }, from: quiet)
+    case "/hang": exchange.stream(status: 200, headers: { _ in }, from: Quiet(exchange))
     case "/cut": exchange.stream(status: 200, headers: { _ in }, from: Cut())
     case "/held": held.value = exchange
     case "/hidden": exchange.respond(status: 200, headers: { $0.add("X-A", "1") }, body: { _ in })

@@ -15,11 +15,11 @@ final class RelayPair: Sendable {
   let address: NodeAddress
 
   init(
-    loops: Int = 1, idsHappenOnce: Bool = false, configure: (inout TransportConfiguration) -> Void = { _ in },
+    loops: Int = 1, usesManualClock: Bool = false, relayKey: ClusterKey = key, configure: (inout TransportConfiguration) -> Void = { _ in },
     via proxyPort: ((NodeAddress) throws -> Int)? = nil, handler: any RequestHandler
   ) throws {
     func settings(_ configuration: inout TransportConfiguration) {
-      configuration.clock = nil
+      if !usesManualClock { configuration.clock = nil }
       configure(&configuration)
     }
     var limits = TransportConfiguration()
@@ -32,9 +32,7 @@ final class RelayPair: Sendable {
     var reached = address
     if let proxyPort { reached.port = try proxyPort(address) }
     let shared = Shared(RelayTarget.node(reached))
-    var configuration = RelayConfiguration(limits: limits)
-    configuration.idsHappenOnce = idsHappenOnce
-    relay = try Relay(key: Self.key, configuration: configuration) { shared.value.withLock { $0 } }
+    relay = try Relay(key: relayKey, configuration: RelayConfiguration(limits: limits)) { shared.value.withLock { $0 } }
     front = try TestServer(loops: loops, configure: settings, handler: relay)
     current = shared
   }
@@ -42,6 +40,7 @@ final class RelayPair: Sendable {
   deinit {
     front.server.stop(graceSeconds: 0)
     owner.withLock { $0 }?.stop(graceSeconds: 0)
+    for other in others.withLock({ $0 }) { other.stop(graceSeconds: 0) }
   }
 
   private final class Shared: Sendable {
@@ -56,6 +55,18 @@ final class RelayPair: Sendable {
     current.value.withLock { $0 = target }
     relay.targetChanged()
   }
+
+  /// Starts another node. Returns its address; it runs until the pair ends.
+  func startNode(_ handler: any RequestHandler) throws -> NodeAddress {
+    var limits = TransportConfiguration()
+    limits.loops = 1
+    let peer = try PeerServer(key: Self.key, host: "127.0.0.1", port: 0, limits: limits, handler: handler)
+    let address = try peer.start()
+    others.withLock { $0.append(peer) }
+    return address
+  }
+
+  private let others = Mutex<[PeerServer]>([])
 
   /// Ends the owner at once, as if its process had died: no request finishes.
   func killOwner() {

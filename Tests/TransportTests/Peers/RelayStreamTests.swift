@@ -45,6 +45,7 @@ import TestSupport
     let handler = RelayHandler()
     let pair = try RelayPair(handler: handler)
     let client = try HTTP2Client(pair.front)
+    try client.settle()
     client.request(1, "POST", "/paused", end: false)
     // Only what the windows allow may be sent: that of the front, and no more when the relay is full.
     client.send((0..<16).map { _ in .data(1, [UInt8](repeating: 1, count: 16_000)) })
