@@ -50,7 +50,8 @@ import TestSupport
     let pair = try RelayPair(handler: RelayHandler())
     let seen = try Tool.openssl.run(
       [
-        "s_client", "-connect", "127.0.0.1:\(pair.address.port)", "-psk_identity", "hearth-cluster-key/1", "-psk", digits,
+        "s_client", "-connect", "127.0.0.1:\(pair.address.port)", "-psk_identity", "hearth-cluster-key/1", "-psk",
+        digits,
       ] + (name.map { ["-alpn", $0] } ?? []), input: "")
     #expect(seen.output.contains("ALPN protocol: hearth-peer/1") == (name == "hearth-peer/1"))
     if name == "hearth-peer/1" { #expect(seen.output.contains("Reused, TLSv1.3, Cipher is TLS_AES_128_GCM_SHA256")) }

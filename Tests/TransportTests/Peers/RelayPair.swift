@@ -15,7 +15,8 @@ final class RelayPair: Sendable {
   let address: NodeAddress
 
   init(
-    loops: Int = 1, usesManualClock: Bool = false, relayKey: ClusterKey = key, configure: (inout TransportConfiguration) -> Void = { _ in },
+    loops: Int = 1, usesManualClock: Bool = false, relayKey: ClusterKey = key,
+    configure: (inout TransportConfiguration) -> Void = { _ in },
     via proxyPort: ((NodeAddress) throws -> Int)? = nil, handler: any RequestHandler
   ) throws {
     func settings(_ configuration: inout TransportConfiguration) {

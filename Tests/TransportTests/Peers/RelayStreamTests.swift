@@ -33,7 +33,7 @@ import TestSupport
     client.opensWindows = false
     client.request(1, "GET", "/endless")
     pair.front.settle(handler.producedBytes)
-    // The windows of the client and of the relay, one slice in each place where it waits, and the sockets' buffers.
+    // The windows of the client and of the relay, a few slices, and the buffers of the sockets.
     #expect(handler.producedBytes.value < 2 * 1024 * 1024, "\(handler.producedBytes.value)")
     // Others are served meanwhile.
     let other = try pair.front.connect()
@@ -134,7 +134,9 @@ import TestSupport
     let pair = try RelayPair(loops: 2, handler: RelayHandler())
     let clients = try (0..<4).map { _ in try HTTP2Client(pair.front) }
     for client in clients {
-      for index in 0..<100 { client.request(UInt32(2 * index + 1), "GET", index % 10 == 0 ? "/sized" : "/seen?\(index)") }
+      for index in 0..<100 {
+        client.request(UInt32(2 * index + 1), "GET", index % 10 == 0 ? "/sized" : "/seen?\(index)")
+      }
     }
     for client in clients {
       for index in 0..<100 {

@@ -1,8 +1,8 @@
 import Basics
 import Glibc
 
-/// What a node says about the client whose request it passes to another node. It is honored only on connections whose
-/// handshake proved the cluster's key.
+/// The statement of a node about a client, with a request of that client for another node. It is honored only on
+/// connections whose handshake proved the cluster's key.
 ///
 /// The statement is the *envelope*: the first field of the request's head, `hearth-envelope`, has the format, the
 /// client's HTTP version, flags, the client's address and the id of the request, separated by blanks. The flags say
@@ -27,7 +27,7 @@ final class RelayedClient: Sendable {
   /// The id that all tries of a request share, or `nil` for a request that may be repeated anyway.
   let requestID: [UInt8]?
 
-  /// The version with which the envelopes of later formats would not agree.
+  /// The format, so that a later one is not misread.
   private static let format: StaticString = "1"
 
   /// Describes the client of a request.
@@ -127,7 +127,7 @@ extension HTTPVersion {
 }
 
 extension HTTP2RequestHead {
-  /// Takes the envelope out of the head of a relayed request. Refuses the request if there is none.
+  /// Takes the envelope out of the head of a relayed request. Refuses a request without one.
   mutating func openEnvelope() {
     guard refusal == nil else { return }
     if !takeEnvelope() { refuse(.malformed) }

@@ -1,8 +1,8 @@
 /// The body of a relayed request on its way to a peer: the bytes that have arrived and were not sent. A short body is kept
 /// from its start, so that the request can be sent again.
 struct RelayedUpload {
-  /// The most bytes that are kept for another try. A peer's window is not larger, so a peer that refuses the head of a
-  /// request has not taken more of its body.
+  /// The most sent bytes that are kept for another try. A peer's window is not larger, so no more can be sent to a peer
+  /// that refuses the head of a request.
   static let keptBytesMax = 256 * 1024
   /// The unsent bytes above which the client has to wait.
   static let unsentBytesMax = 64 * 1024
@@ -25,7 +25,6 @@ struct RelayedUpload {
   /// Adds bytes. Returns the number of bytes that are no longer held.
   mutating func append(_ more: UnsafeRawBufferPointer) -> Int {
     bytes.append(raw: more)
-    if bytes.count > Self.keptBytesMax { isKept = false }
     return forgetSent()
   }
 
@@ -34,6 +33,7 @@ struct RelayedUpload {
     let count = min(space.count, unsentCount)
     bytes.withUnsafeBytes { space.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[start..<start + count])) }
     start += count
+    if start > Self.keptBytesMax { isKept = false }
     return (count, forgetSent())
   }
 

@@ -96,15 +96,14 @@ package struct HTTPRequest: ~Copyable {
   }
 
   /// The client's numeric address, or an empty string if it is unknown. A relayed request has that of the client of the
-  /// other node. For a request from this process or from the admin
-  /// socket, the loopback address. Costs a system call.
+  /// other node. For a request from this process or from the admin socket, the loopback address. Costs a system call.
   package var remoteAddress: String {
     if let client { return client.address }
     return socket < 0 || isFromAdminSocket ? "127.0.0.1" : SocketAddress.peer(of: socket)?.host ?? ""
   }
 
-  /// Calls `body` with the 4 or 16 bytes of the numeric address of the other end of the connection, or no bytes if it has
-  /// none. Cost: one system call, no allocation.
+  /// Calls `body` with the 4 or 16 bytes of the numeric address of the other end of the connection, or of the client of a
+  /// relayed request, or with no bytes if it has none. Cost: one system call, no allocation.
   package func withPeerAddress<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     if let client { return client.addressBytes.withUnsafeBytes(body) }
     return PeerAddress.with(socket, body)
