@@ -11,7 +11,7 @@ final class RelayPair: Sendable {
   let direct: TestServer
   let front: TestServer
   let relay: Relay
-  let owner: Mutex<PeerServer?>
+  let owner: Mutex<NodeServer?>
   let address: NodeAddress
 
   init(
@@ -27,7 +27,7 @@ final class RelayPair: Sendable {
     limits.loops = loops
     settings(&limits)
     direct = try TestServer(loops: loops, configure: settings, handler: handler)
-    let peer = try PeerServer(key: Self.key, host: "127.0.0.1", port: 0, limits: limits, handler: handler)
+    let peer = try NodeServer(key: Self.key, host: "127.0.0.1", port: 0, limits: limits, handler: handler)
     address = try peer.start()
     owner = Mutex(peer)
     var reached = address
@@ -61,13 +61,13 @@ final class RelayPair: Sendable {
   func startNode(_ handler: any RequestHandler) throws -> NodeAddress {
     var limits = TransportConfiguration()
     limits.loops = 1
-    let peer = try PeerServer(key: Self.key, host: "127.0.0.1", port: 0, limits: limits, handler: handler)
+    let peer = try NodeServer(key: Self.key, host: "127.0.0.1", port: 0, limits: limits, handler: handler)
     let address = try peer.start()
     others.withLock { $0.append(peer) }
     return address
   }
 
-  private let others = Mutex<[PeerServer]>([])
+  private let others = Mutex<[NodeServer]>([])
 
   /// Ends the owner at once, as if its process had died: no request finishes.
   func killOwner() {

@@ -44,6 +44,8 @@ package final class HTTPServer: Sendable {
   }
 
   /// Creates a server with credentials of its own instead of the certificate of the configuration.
+  ///
+  /// - Throws: ``TransportError/invalidConfiguration(reason:)`` if a limit is out of range.
   init(
     configuration: TransportConfiguration, handler: any RequestHandler, credentials: TLSCredentials?
   ) throws(TransportError) {

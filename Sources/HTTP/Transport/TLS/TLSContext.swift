@@ -95,6 +95,7 @@ final class TLSCredentials: Sendable {
   var isOfPeers: Bool { configuration == nil }
 
   /// Creates the credentials of a server for the other nodes.
+  /// - Throws: ``TransportError/resourceExhausted(what:reason:)`` if memory is exhausted.
   init(_ key: ClusterKey) throws(TransportError) {
     configuration = nil
     context = Mutex(try TLSContext(key, isClient: false))

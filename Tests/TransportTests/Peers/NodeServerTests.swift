@@ -4,7 +4,7 @@ import TestSupport
 @testable import Transport
 
 /// The port for nodes accepts only the key, and clients cannot make a node say something about them.
-@Suite struct PeerServerTests {
+@Suite struct NodeServerTests {
   @Test func aNodeWithAnotherKeyIsRefused() throws {
     let handler = RelayHandler()
     let pair = try RelayPair(usesManualClock: true, relayKey: RelayPair.key(2), handler: handler)

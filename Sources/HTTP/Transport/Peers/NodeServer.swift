@@ -4,7 +4,7 @@
 /// A request arrives there as its first client's: ``HTTPRequest/remoteAddress``, ``HTTPRequest/isFromProxy``,
 /// ``HTTPRequest/isFromAdminSocket`` and ``HTTPRequest/version`` are those that the other node found. A handler responds
 /// with ``Exchange/refuseAsNotOwner()`` if this node cannot handle it.
-package final class PeerServer: Sendable {
+package final class NodeServer: Sendable {
   private let server: HTTPServer
 
   /// Creates a server. It does not listen before `start`.
