@@ -63,7 +63,6 @@ let package = Package(
     debian("COpenSSL", pkgConfig: "openssl", "libssl-dev"),
     debian("CCrypto", pkgConfig: "libcrypto", "libssl-dev"),
     debian("CSodium", pkgConfig: "libsodium", "libsodium-dev"),
-    debian("CPostgres", pkgConfig: "libpq", "libpq-dev"),
     debian("CXCrypt", "libcrypt-dev"),
     debian("CZlib", pkgConfig: "zlib", "zlib1g-dev"),
     debian("CZstd", pkgConfig: "libzstd", "libzstd-dev"),
@@ -85,6 +84,8 @@ let package = Package(
     .target(name: "CConsole", path: path("CConsole", in: "C"), exclude: ["files"]),
     // Of the package libcurl4-openssl-dev. Not linked: the first request loads the library.
     .target(name: "CCurl", path: path("CCurl", in: "C")),
+    // Of the package libpq-dev. Not linked: the first connection to PostgreSQL loads the library.
+    .target(name: "CPostgres", path: path("CPostgres", in: "C")),
     // Of the package libstemmer0d. Not linked: the first search for a text loads the library.
     .target(name: "CStemmer", path: path("CStemmer", in: "C")),
     // Of the package libicu72 or a later one. Not linked: the first text to divide into words loads the library.
@@ -109,7 +110,8 @@ let package = Package(
     // The commit log in front of LMDB. It changes files only through a protocol of its own, which tests simulate.
     library("LogEngine", in: "Storage", ["LMDBEngine", "KeyValue", "CXXHash"], unchecked),
     library("SharedLog", in: "Storage", ["LogEngine", "KeyValue"]),
-    library("PostgresEngine", in: "Storage", ["SharedLog", "LogEngine", "CPostgres"]),
+    library(
+      "PostgresEngine", in: "Storage", ["SharedLog", "LogEngine", "KeyValue", "Digests", "Basics", "CPostgres"]),
     library("KeyEncoding", in: "Storage", ["WireFormat", "DocumentModel"]),
     library("TextAnalysis", in: "Storage", ["WireFormat", "DocumentModel", "CICU", "CStemmer"]),
     library("Matching", in: "Storage", ["KeyEncoding", "WireFormat", "DocumentModel"]),
@@ -224,7 +226,7 @@ let package = Package(
       [
         "CTimex", "HearthServer", "IdentityService", "Accounts", "Files", "Hosting", "Transport", "WebClient",
         "DatabaseService",
-        "DocumentStore", "LogEngine", "LMDBEngine", "Digests", "Compression",
+        "DocumentStore", "PostgresEngine", "LogEngine", "LMDBEngine", "Digests", "Compression",
         "KeyValue",
         "RulesTesting",
         "RulesEngine", "Archives", "FirebaseExport", "FixtureTree", "TextAnalysis", "WireFormat", "DocumentModel",

@@ -46,7 +46,7 @@ import Testing
     // Handlers receive their caller from authentication and cannot create one.
     "Callers": ["DatabaseService", "FileService", "GatewayCore", "Gateway", "HearthServer", "Benchmarks"],
     "KeyValue": [
-      "LMDBEngine", "LogEngine", "SharedLog", "DocumentStore", "QueryEngine", "PipelineEngine", "Watch",
+      "LMDBEngine", "LogEngine", "SharedLog", "PostgresEngine", "DocumentStore", "QueryEngine", "PipelineEngine", "Watch",
       "DatabaseService", "Accounts", "Files",
       "HearthServer",
       "HearthCLI", "Benchmarks",
@@ -71,6 +71,8 @@ import Testing
     "CTimex": ["HearthCLI"],
     "CXXHash": ["DocumentStore", "LogEngine"], "CSodium": ["Accounts"], "CXCrypt": ["Accounts"],
     "CPostgres": ["PostgresEngine"],
+    // Services see a cluster only through the storage engine that the server gives them.
+    "PostgresEngine": ["HearthServer", "HearthCLI"],
     // All checksums come from Digests. Accounts needs libcrypto's keys and password hashes. Transport compresses
     // bodies of requests and responses with zlib, and Compression files.
     "CCrypto": ["Accounts", "Digests"], "CZlib": ["Transport", "Digests", "Compression"],

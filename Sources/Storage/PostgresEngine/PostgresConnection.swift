@@ -19,23 +19,28 @@ final class PostgresConnection {
   /// standby was canceled by an operator, so that a failover may lose it.
   private var isWarned = false
   private var pause = 0
+  /// The reason why the last attempt to connect failed.
+  private var lastAttempt: PostgresFailure?
   /// The time of the next attempt to connect.
   private var nextAttempt = Int64.min
 
-  /// Creates a connection that is not open yet.
-  /// - Throws: ``PostgresFailure/notAURL``.
+  /// Creates a connection that is not open yet. The first one loads libpq.
+  /// - Throws: ``PostgresFailure/notAURL``, ``PostgresFailure/noLibrary(_:)``.
   init(_ url: String) throws(PostgresFailure) {
-    guard url.hasPrefix("postgres://") || url.hasPrefix("postgresql://") else { throw .notAURL }
-    guard let options = PQconninfoParse(url, nil) else { throw .notAURL }
-    PQconninfoFree(options)
+    guard PostgresURL.isOne(url) else { throw .notAURL }
+    if let problem = Self.loadingProblem { throw .noLibrary(problem) }
+    guard hearth_PQunderstands(url) else { throw .notAURL }
     self.url = url
   }
+
+  /// The reason why libpq cannot be used, or `nil`. The first access loads it.
+  private static let loadingProblem = hearth_PQload().map { String(cString: $0) }
 
   deinit { close() }
 
   /// Closes the connection. The next request opens another one.
   func close() {
-    if let connection { PQfinish(connection) }
+    if let connection { hearth_PQfinish(connection) }
     connection = nil
     prepared = []
   }
@@ -50,7 +55,7 @@ final class PostgresConnection {
     let deadline = Self.now() + Int64(milliseconds)
     let name = "\(statement.name)"
     if !prepared.contains(name) {
-      try check(PQsendPrepare(connection, name, "\(statement.text)", 0, nil))
+      try check(hearth_PQsendPrepare(connection, name, "\(statement.text)", 0, nil))
       _ = try result(connection, deadline)
       prepared.insert(name)
     }
@@ -66,7 +71,7 @@ final class PostgresConnection {
         defer { offset += value.count }
         return bytes.baseAddress?.advanced(by: offset).assumingMemoryBound(to: CChar.self)
       }
-      return PQsendQueryPrepared(connection, name, Int32(values.count), addresses, lengths, formats, 1)
+      return hearth_PQsendQueryPrepared(connection, name, Int32(values.count), addresses, lengths, formats, 1)
     }
     try check(isSent)
     return try result(connection, deadline)
@@ -97,15 +102,23 @@ final class PostgresConnection {
   /// Returns the open connection, or opens it.
   private func open() throws(PostgresFailure) -> OpaquePointer {
     if let connection { return connection }
-    guard Self.now() >= nextAttempt else { throw .connection("the last attempt failed, the next one follows soon") }
+    if let lastAttempt, Self.now() < nextAttempt { throw lastAttempt }
     do throws(PostgresFailure) {
       let opened = try connect(Self.now() + Int64(Self.connectMilliseconds))
-      (connection, pause, nextAttempt) = (opened, 0, .min)
+      (connection, pause, nextAttempt, lastAttempt) = (opened, 0, .min, nil)
       return opened
     } catch {
       pause = min(max(pause * 2, Self.pauseMilliseconds.first), Self.pauseMilliseconds.longest)
       nextAttempt = Self.now() + Int64(pause)
-      throw error
+      var failure = error
+      // libpq says so in these words if the server is not one that target_session_attrs asks for.
+      if case .connection(let message) = error,
+        message.contains("session is read-only") || message.contains("in hot standby mode")
+      {
+        failure = .readOnly(message)
+      }
+      lastAttempt = failure
+      throw failure
     }
   }
 
@@ -130,34 +143,34 @@ final class PostgresConnection {
       keywords.append(UnsafePointer(keyword))
       values.append(UnsafePointer(value))
     }
-    guard let connection = PQconnectStartParams(keywords + [nil], values + [nil], 1) else {
+    guard let connection = hearth_PQconnectStartParams(keywords + [nil], values + [nil], 1) else {
       throw .connection("not enough memory")
     }
     // The connection ends before this object. By default, libpq writes warnings to the standard error.
-    PQsetNoticeReceiver(
+    hearth_PQsetNoticeReceiver(
       connection,
       { object, notice in
-        guard let object, let severity = PQresultErrorField(notice, Int32(UInt8(ascii: "V"))),
+        guard let object, let notice, let severity = hearth_PQresultErrorField(notice, Int32(UInt8(ascii: "V"))),
           String(cString: severity) == "WARNING"
         else { return }
         Unmanaged<PostgresConnection>.fromOpaque(object).takeUnretainedValue().isWarned = true
       }, Unmanaged.passUnretained(self).toOpaque())
     do throws(PostgresFailure) {
-      guard PQstatus(connection) != CONNECTION_BAD else { throw .connection(Self.message(connection)) }
+      guard hearth_PQstatus(connection) != CONNECTION_BAD else { throw .connection(Self.message(connection)) }
       var state = PGRES_POLLING_WRITING
       while state != PGRES_POLLING_OK {
         guard state != PGRES_POLLING_FAILED else { throw .connection(Self.message(connection)) }
         try Self.wait(connection, state == PGRES_POLLING_READING ? Int16(POLLIN) : Int16(POLLOUT), deadline)
-        state = PQconnectPoll(connection)
+        state = hearth_PQconnectPoll(connection)
       }
-      guard PQsetnonblocking(connection, 1) == 0 else { throw .connection(Self.message(connection)) }
+      guard hearth_PQsetnonblocking(connection, 1) == 0 else { throw .connection(Self.message(connection)) }
       // PostgreSQL ends a transaction whose node is silent, and with it the locks.
-      guard PQsendQuery(connection, "SET idle_in_transaction_session_timeout = 2000") == 1 else {
+      guard hearth_PQsendQuery(connection, "SET idle_in_transaction_session_timeout = 2000") == 1 else {
         throw .connection(Self.message(connection))
       }
       _ = try Self.results(connection, deadline)
     } catch {
-      PQfinish(connection)
+      hearth_PQfinish(connection)
       throw error
     }
     return connection
@@ -196,30 +209,30 @@ final class PostgresConnection {
   private static func results(_ connection: OpaquePointer, _ deadline: Int64) throws(PostgresFailure) -> PostgresResult
   {
     while true {
-      let unsent = PQflush(connection)
+      let unsent = hearth_PQflush(connection)
       guard unsent >= 0 else { throw .connection(message(connection)) }
       if unsent == 0 { break }
       // PostgreSQL may not read before it could write.
       try wait(connection, Int16(POLLOUT | POLLIN), deadline)
-      guard PQconsumeInput(connection) == 1 else { throw .connection(message(connection)) }
+      guard hearth_PQconsumeInput(connection) == 1 else { throw .connection(message(connection)) }
     }
     var last: PostgresResult?
     var failure: PostgresFailure?
     while true {
-      while PQisBusy(connection) == 1 {
+      while hearth_PQisBusy(connection) == 1 {
         try wait(connection, Int16(POLLIN), deadline)
-        guard PQconsumeInput(connection) == 1 else { throw .connection(message(connection)) }
+        guard hearth_PQconsumeInput(connection) == 1 else { throw .connection(message(connection)) }
       }
-      guard let result = PQgetResult(connection) else { break }
-      let status = PQresultStatus(result)
+      guard let result = hearth_PQgetResult(connection) else { break }
+      let status = hearth_PQresultStatus(result)
       if status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK {
         last = PostgresResult(result)
         continue
       }
       // The letter C is that of the SQLSTATE, M that of the message.
-      let state = PQresultErrorField(result, Int32(UInt8(ascii: "C"))).map { String(cString: $0) }
-      let text = PQresultErrorField(result, Int32(UInt8(ascii: "M"))).map { String(cString: $0) }
-      PQclear(result)
+      let state = hearth_PQresultErrorField(result, Int32(UInt8(ascii: "C"))).map { String(cString: $0) }
+      let text = hearth_PQresultErrorField(result, Int32(UInt8(ascii: "M"))).map { String(cString: $0) }
+      hearth_PQclear(result)
       failure =
         failure
         ?? state.map { .refused(state: $0, message: text ?? "") } ?? .connection(text ?? message(connection))
@@ -231,7 +244,7 @@ final class PostgresConnection {
 
   /// Waits until the socket is ready.
   private static func wait(_ connection: OpaquePointer, _ events: Int16, _ deadline: Int64) throws(PostgresFailure) {
-    var descriptor = pollfd(fd: PQsocket(connection), events: events, revents: 0)
+    var descriptor = pollfd(fd: hearth_PQsocket(connection), events: events, revents: 0)
     guard descriptor.fd >= 0 else { throw .connection(message(connection)) }
     while true {
       let left = deadline - now()
@@ -244,7 +257,7 @@ final class PostgresConnection {
 
   /// Returns the last error text of libpq, in one line. It has no passwords.
   private static func message(_ connection: OpaquePointer) -> String {
-    let text = PQerrorMessage(connection).map { String(cString: $0) } ?? ""
+    let text = hearth_PQerrorMessage(connection).map { String(cString: $0) } ?? ""
     return text.split { $0 == "\n" || $0 == "\t" }.joined(separator: " ")
   }
 
