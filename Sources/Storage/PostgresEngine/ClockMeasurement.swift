@@ -12,7 +12,7 @@ package struct ClockMeasurement: Equatable, Sendable {
 
   /// Notes an exchange. `sent` and `received` are times of the node's clock, `tables` is that of PostgreSQL's, in
   /// microseconds since 1970. `time` is that of a clock that never steps.
-  init(sent: Int64, tables: Int64, received: Int64, at time: Int64) {
+  package init(sent: Int64, tables: Int64, received: Int64, at time: Int64) {
     error = (received - sent) / 2 + 1
     difference = tables - sent - (received - sent) / 2
     self.time = time
@@ -24,9 +24,9 @@ package struct ClockMeasurement: Equatable, Sendable {
   /// Whether the clocks certainly differ by more than `limit` microseconds.
   package func isBeyond(_ limit: Int64) -> Bool { abs(difference) - error > limit }
 
-  /// Returns the better one of this measurement and a newer one. A measurement loses a millisecond a second, more than
-  /// clocks drift. If the two contradict each other, a clock was set in between, and the newer one is right.
-  func improved(by newer: ClockMeasurement) -> ClockMeasurement {
+  /// Returns the better one of this measurement and a newer one. A measurement loses a millisecond a second, more
+  /// than clocks drift. If the two contradict each other, a clock was set in between, and the newer one is right.
+  package func improved(by newer: ClockMeasurement) -> ClockMeasurement {
     let aged = error + (newer.time - time) / 1000
     guard abs(newer.difference - difference) <= aged + newer.error else { return newer }
     return newer.error <= aged ? newer : self

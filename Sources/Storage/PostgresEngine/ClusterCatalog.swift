@@ -1,7 +1,7 @@
 import Synchronization
 
-/// What the tables say about the cluster itself: its nodes, its configurations, its state. It has a connection of its own,
-/// and several threads may use it.
+/// Reads and changes the tables about the cluster itself: its nodes, its configurations, its state. It has a
+/// connection of its own, and several threads may use it.
 package final class ClusterCatalog: Sendable {
   /// The longest wait for an answer, in milliseconds.
   private static let milliseconds = 5000
@@ -32,7 +32,8 @@ package final class ClusterCatalog: Sendable {
         let started = result.integer(row, 11), let isDraining = result.boolean(row, 12)
       else { throw .unexpectedAnswer }
       var session: ClusterMember.Session?
-      if let number = result.bits(row, 13), let renewal = result.ordered(row, 14), let isLive = result.boolean(row, 15) {
+      if let number = result.bits(row, 13), let renewal = result.ordered(row, 14), let isLive = result.boolean(row, 15)
+      {
         session = ClusterMember.Session(number: number, renewal: renewal, isLive: isLive)
       }
       members.append(
@@ -71,8 +72,8 @@ package final class ClusterCatalog: Sendable {
     return (found, configuration)
   }
 
-  /// Stores a configuration as the next version after `last`. Returns that version, or `nil` if `last` is not the newest
-  /// version any more: somebody else deployed one.
+  /// Stores a configuration as the next version after `last`. Returns that version, or `nil` if `last` is not the
+  /// newest version any more: somebody else deployed one.
   /// - Throws: ``PostgresFailure/configurationTooLarge``; another ``PostgresFailure``: if it is not a refusal, the
   ///   configuration may have been stored.
   package func deploy(_ configuration: ClusterConfiguration, after last: Int64) throws(PostgresFailure) -> Int64? {

@@ -11,7 +11,7 @@ import Digests
 ///       text            4 bytes of length, then the text in UTF-8
 ///     SHA-256 of all bytes before   32 bytes
 package struct ClusterConfiguration: Equatable, Sendable {
-  /// What a text configures.
+  /// The kinds of texts.
   package enum Kind: UInt8, CaseIterable, Comparable, Sendable {
     /// Security rules of a database, or of all databases that have none of their own.
     case rules = 1
@@ -23,7 +23,7 @@ package struct ClusterConfiguration: Equatable, Sendable {
     package static func < (a: Kind, b: Kind) -> Bool { a.rawValue < b.rawValue }
   }
 
-  /// A text, and what it is for.
+  /// A text, its kind, and its database.
   package struct Part: Equatable, Sendable {
     package let kind: Kind
     /// The database that the text is for, or an empty text.
@@ -47,7 +47,7 @@ package struct ClusterConfiguration: Equatable, Sendable {
 
   package init() {}
 
-  /// Returns the text of a part, or `nil` if there is none.
+  /// Returns the text of a part, or `nil` if the configuration has no such part.
   package func text(_ kind: Kind, database: String = "") -> [UInt8]? {
     parts.first { $0.kind == kind && $0.database.utf8.elementsEqual(database.utf8) }?.text
   }

@@ -2,8 +2,8 @@ import Basics
 import Digests
 import Glibc
 
-/// The secret of a cluster, with which its nodes prove to each other that they belong to it. PostgreSQL has only a check
-/// value of it.
+/// The secret of a cluster, with which its nodes prove to each other that they belong to it. PostgreSQL has only a
+/// check value of it.
 package struct ClusterKey: Equatable, Sendable {
   /// The size of a key.
   package static let byteCount = 32
@@ -27,7 +27,8 @@ package struct ClusterKey: Equatable, Sendable {
     self.bytes = bytes
   }
 
-  /// A value of 32 bytes that tells whether two keys are the same, and nothing about a key: its HMAC-SHA256 of a constant.
+  /// A value of 32 bytes that tells whether two keys are the same, and nothing about a key: its HMAC-SHA256 of a
+  /// constant.
   /// - Throws: ``ClusterKeyFailure/noDigest`` if libcrypto fails.
   package func check() throws(ClusterKeyFailure) -> [UInt8] {
     guard let code = MessageAuthentication.sha256(Array("hearth cluster key check 1".utf8), key: bytes) else {
@@ -85,7 +86,8 @@ package struct ClusterKey: Equatable, Sendable {
     }
     var code: Int32 = 0
     let text = Array(fileText.utf8)
-    if fchmod(descriptor, 0o600) != 0 || Glibc.write(descriptor, text, text.count) != text.count || fsync(descriptor) != 0
+    if fchmod(descriptor, 0o600) != 0 || Glibc.write(descriptor, text, text.count) != text.count
+      || fsync(descriptor) != 0
     {
       code = errno
     }

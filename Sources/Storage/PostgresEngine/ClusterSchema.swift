@@ -1,6 +1,6 @@
 import Basics
 
-/// What a cluster is, as `hearth_meta` describes it. Nothing of it changes.
+/// The facts about a cluster that never change, as `hearth_meta` has them.
 package struct ClusterIdentity: Equatable, Sendable {
   /// The size of ``id``.
   package static let idBytes = 16
@@ -35,8 +35,8 @@ package struct ClusterIdentity: Equatable, Sendable {
   }
 }
 
-/// The tables of a cluster in a PostgreSQL database. Their SQL is a portable subset: no sequences, functions, triggers or
-/// advisory locks.
+/// The tables of a cluster in a PostgreSQL database. Their SQL is a portable subset: no sequences, functions,
+/// triggers or advisory locks.
 ///
 ///     hearth_meta(k, v)                                    'format', 'project', 'cluster', 'secret', 'key', 'loss'
 ///     hearth_member(node, place, address, software,        the nodes: where their data directory is, the address for other
@@ -72,9 +72,15 @@ package enum ClusterSchema {
         try connection.perform(insertConfiguration, [.bytes(body)], milliseconds: milliseconds)
       }
     } catch {
+      var isTaken = error.isDuplicate
+      if case .refused("42P07", _) = error { isTaken = true }
       // Of two transactions that make the tables at once, the second fails at an index of the catalog.
-      if case .refused("42P07", _) = error { throw .tablesExist }
-      throw error.isDuplicate ? .tablesExist : error
+      guard isTaken else { throw error }
+      do throws(PostgresFailure) { _ = try check(connection) } catch {
+        // Hearth did not make the table that exists.
+        throw error == .noTables ? .foreignTables : error
+      }
+      throw .tablesExist
     }
   }
 

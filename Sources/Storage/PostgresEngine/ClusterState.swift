@@ -20,6 +20,12 @@ package struct ClusterMember: Equatable, Sendable {
     package let renewal: UInt64
     /// Whether other nodes have not declared it dead. A node that was killed stays live until another one takes over.
     package let isLive: Bool
+
+    package init(number: UInt64, renewal: UInt64, isLive: Bool) {
+      self.number = number
+      self.renewal = renewal
+      self.isLive = isLive
+    }
   }
 }
 

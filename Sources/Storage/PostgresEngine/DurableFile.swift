@@ -8,7 +8,9 @@ enum DurableFile {
     guard descriptor >= 0 else { return errno }
     let bytes = Array(text.utf8)
     var code: Int32 = 0
-    if write(descriptor, bytes, bytes.count) != bytes.count || fsync(descriptor) != 0 { code = errno == 0 ? EIO : errno }
+    if write(descriptor, bytes, bytes.count) != bytes.count || fsync(descriptor) != 0 {
+      code = errno == 0 ? EIO : errno
+    }
     close(descriptor)
     if code == 0, rename("\(path).new", path) != 0 { code = errno }
     return code == 0 ? syncFolder(of: path) : code

@@ -122,7 +122,8 @@ package struct EngineCheck: Sendable {
     let result = try connection.perform(Self.readLimits, milliseconds: Self.milliseconds)
     let server = (Int64(value("max_connections")) ?? 0) - (Int64(value("superuser_reserved_connections")) ?? 0)
     // A negative limit of a role or a database means that it has none.
-    let limits = [("max_connections", server)]
+    let limits =
+      [("max_connections", server)]
       + [("the connection limit of the role", 0), ("the connection limit of the database", 1)].compactMap {
         (name: String, column: Int) in
         result.integer(0, column).flatMap { $0 < 0 ? nil : (name, $0) }

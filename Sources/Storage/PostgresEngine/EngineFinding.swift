@@ -1,4 +1,4 @@
-/// What a check of PostgreSQL found: a setting, its effect on a cluster, and the remedy.
+/// A result of a check of PostgreSQL: a setting, its effect on a cluster, and the remedy.
 package struct EngineFinding: Equatable, Sendable {
   /// The importance of a finding.
   package enum Level: Equatable, Sendable {

@@ -1,8 +1,8 @@
 import Glibc
 import KeyValue
 
-/// The place of a data directory: the boot of its machine, and the file that locks it. A copy of the directory has another
-/// place, and so has the same directory after the machine booted again.
+/// The place of a data directory: the boot of its machine, and the file that locks it. A copy of the directory has
+/// another place, and so has the same directory after the machine booted again.
 struct NodePlace: Equatable, Sendable {
   /// The identity that the kernel gave to this boot.
   let boot: String

@@ -8,14 +8,22 @@ package struct NodeRegistration: Equatable, Sendable {
   package static let nodeMax: UInt32 = 9999
 
   package let node: UInt32
-  /// Whether the directory had this number before. If not, it must be empty, or its content must be that of the cluster.
+  /// Whether the directory had this number before. If not, it must be empty, or its content must be that of the
+  /// cluster.
   package let isKnown: Bool
 
-  /// Registers this node, and returns its number: the one in the directory's file ``NodeFile``, or the lowest that is free.
+  package init(node: UInt32, isKnown: Bool) {
+    self.node = node
+    self.isKnown = isKnown
+  }
+
+  /// Registers this node, and returns its number: the one in the directory's file ``NodeFile``, or the lowest that is
+  /// free.
   ///
-  /// The caller holds the lock of the directory. A directory keeps its number if the same file locks it as before. After a
-  /// boot of the machine, an image of the machine could be a copy with the same file. So the session of the number must be
-  /// silent for as long as a takeover waits. The row of the table then has the new place, and a second copy is refused.
+  /// The caller holds the lock of the directory. A directory keeps its number if the same file locks it as before.
+  /// After a boot of the machine, an image of the machine could be a copy with the same file. So the session of the
+  /// number must be silent for as long as a takeover waits. The row of the table then has the new place, and a second
+  /// copy is refused.
   ///
   /// - Parameters:
   ///   - directory: the path of the data directory.
@@ -63,7 +71,8 @@ package struct NodeRegistration: Equatable, Sendable {
     }
   }
 
-  /// Returns whether the directory is the one that its file speaks of, as far as this machine and the sessions can tell.
+  /// Returns whether the file was written in this directory and not in an original of it, as far as this machine and
+  /// the sessions can tell.
   private static func keeps(
     _ file: NodeFile, _ place: NodePlace, _ timing: ClusterTiming, _ catalog: ClusterCatalog
   ) throws(PostgresFailure) -> Bool {
@@ -79,7 +88,8 @@ package struct NodeRegistration: Equatable, Sendable {
     return true
   }
 
-  /// Updates the row of the number, or inserts it if a crash came before. Returns `false` if it belongs to another directory.
+  /// Updates the row of the number, or inserts it if a crash came before. Returns `false` if it belongs to another
+  /// directory.
   private static func update(
     _ file: NodeFile, _ place: NodePlace, _ address: String, _ software: String, _ catalog: ClusterCatalog
   ) throws(PostgresFailure) -> Bool {

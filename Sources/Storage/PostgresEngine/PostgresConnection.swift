@@ -3,11 +3,11 @@ import Glibc
 
 /// One connection to PostgreSQL, opened at the first request, for one thread at a time.
 ///
-/// A request without an answer in time closes the connection: whether it was performed is unknown then. Nothing is ever
-/// canceled, because a commit whose wait for a standby is canceled becomes visible and can still be lost.
+/// A request without an answer in time closes the connection: whether it was performed is unknown then. Nothing is
+/// ever canceled, because a commit whose wait for a standby is canceled becomes visible and can still be lost.
 final class PostgresConnection {
-  /// The time for a new connection, in milliseconds: enough to find that the first of two hosts is silent, and to connect
-  /// to the other one. libpq resolves host names before, which takes as long as the resolver permits.
+  /// The time for a new connection, in milliseconds: enough to find that the first of two hosts is silent, and to
+  /// connect to the other one. libpq resolves host names before, which takes as long as the resolver permits.
   private static let connectMilliseconds = 5000
   /// The pause after a failed attempt to connect, in milliseconds, which doubles with each attempt.
   private static let pauseMilliseconds = (first: 50, longest: 1000)
@@ -15,8 +15,8 @@ final class PostgresConnection {
   private let url: String
   private var connection: OpaquePointer?
   private var prepared: Set<String> = []
-  /// Whether PostgreSQL sent a warning with the last result. One says that a commit is visible, but that its wait for a
-  /// standby was canceled by an operator, so that a failover may lose it.
+  /// Whether PostgreSQL sent a warning with the last result. One says that a commit is visible, but that its wait for
+  /// a standby was canceled by an operator, so that a failover may lose it.
   private var isWarned = false
   private var pause = 0
   /// The reason why the last attempt to connect failed.
@@ -45,7 +45,8 @@ final class PostgresConnection {
     prepared = []
   }
 
-  /// Performs a statement, and waits at most `milliseconds` for its result. Opens the connection before, if necessary.
+  /// Performs a statement, and waits at most `milliseconds` for its result. Opens the connection before, if
+  /// necessary.
   /// - Throws: ``PostgresFailure``. The connection remains usable after ``PostgresFailure/refused(state:message:)``.
   @discardableResult
   func perform(
@@ -123,8 +124,8 @@ final class PostgresConnection {
   }
 
   private func connect(_ deadline: Int64) throws(PostgresFailure) -> OpaquePointer {
-    // Those after the URL have precedence over what it says. A node that vanishes in a takeover must not keep the locks on
-    // rows that the next one needs.
+    // Those after the URL have precedence over what it says. A node that vanishes in a takeover must not keep the
+    // locks on rows that the next one needs.
     let options = [
       ("dbname", url), ("target_session_attrs", "read-write"), ("application_name", "hearth"), ("keepalives", "1"),
       ("keepalives_idle", "1"), ("keepalives_interval", "1"), ("keepalives_count", "2"), ("tcp_user_timeout", "2000"),
@@ -200,8 +201,9 @@ final class PostgresConnection {
     }
   }
 
-  /// Whether a connection is useless, or a request of unknown outcome, after an error: the classes 08, 53, 57, 58 and XX are
-  /// those of connections, resources, operators, the system and internal errors, and 40003 is an unknown completion.
+  /// Whether a connection is useless, or a request of unknown outcome, after an error: the classes 08, 53, 57, 58 and
+  /// XX are those of connections, resources, operators, the system and internal errors, and 40003 is an unknown
+  /// completion.
   private static func endsConnection(_ state: String) -> Bool {
     ["08", "53", "57", "58", "XX"].contains(state.prefix(2)) || state == "40003" || state == "25006"
   }

@@ -1,6 +1,7 @@
 /// The reason why PostgreSQL did not perform a request.
 package enum PostgresFailure: Error, Equatable, Sendable {
-  /// The text is not a URL of the form `postgres://USER@HOST/DATABASE`. It may have a password, so no message repeats it.
+  /// The text is not a URL of the form `postgres://USER@HOST/DATABASE`. It may have a password, so no message repeats
+  /// it.
   case notAURL
   /// libpq cannot be loaded. The text is the reason.
   case noLibrary(String)
@@ -8,10 +9,11 @@ package enum PostgresFailure: Error, Equatable, Sendable {
   case connection(String)
   /// No answer came in time. The request may have been performed, or may yet be.
   case noAnswer
-  /// PostgreSQL performed the request with a warning: an operator canceled the wait for a standby, so a failover may lose it.
+  /// PostgreSQL performed the request with a warning: an operator canceled the wait for a standby, so a failover may
+  /// lose it.
   case notDurable
-  /// PostgreSQL refused the request, and nothing of it was performed. The state is the code of five letters that the SQL
-  /// standard names SQLSTATE.
+  /// PostgreSQL refused the request, and nothing of it was performed. The state is the code of five letters that the
+  /// SQL standard names SQLSTATE.
   case refused(state: String, message: String)
   /// The database has no tables of a cluster.
   case noTables
@@ -54,7 +56,7 @@ extension PostgresFailure: CustomStringConvertible {
   /// A text for operators: the failure and the remedy.
   package var description: String {
     switch self {
-    case .notAURL: 
+    case .notAURL:
       "the address of PostgreSQL must have the form postgres://USER@HOST/DATABASE, with %40 for an @ and %2F for a / of a "
         + "password"
     case .noLibrary(let reason): "cannot load libpq (Debian: libpq5): \(reason)"

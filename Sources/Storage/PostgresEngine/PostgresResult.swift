@@ -19,7 +19,8 @@ final class PostgresResult: @unchecked Sendable {
   /// Returns the bytes of a field, or `nil` if it is NULL or does not exist.
   func bytes(_ row: Int, _ column: Int) -> [UInt8]? {
     guard (0..<rows).contains(row), (0..<Int(hearth_PQnfields(result))).contains(column),
-      hearth_PQgetisnull(result, Int32(row), Int32(column)) == 0, let start = hearth_PQgetvalue(result, Int32(row), Int32(column))
+      hearth_PQgetisnull(result, Int32(row), Int32(column)) == 0,
+      let start = hearth_PQgetvalue(result, Int32(row), Int32(column))
     else { return nil }
     let count = Int(hearth_PQgetlength(result, Int32(row), Int32(column)))
     return [UInt8](UnsafeRawBufferPointer(start: start, count: count))

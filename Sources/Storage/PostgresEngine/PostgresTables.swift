@@ -42,8 +42,8 @@ package final class PostgresTables: SharedTables {
   /// The reason why the last request that got no answer got none.
   package var lastFailure: PostgresFailure? { failure.withLock { $0 } }
 
-  /// The difference between this node's clock and PostgreSQL's, as renewals and observations measured it; `nil` before the
-  /// first one.
+  /// The difference between this node's clock and PostgreSQL's, as renewals and observations measured it; `nil`
+  /// before the first one.
   package var clockMeasurement: ClockMeasurement? { clock.withLock { $0 } }
 
   /// By how much PostgreSQL's clock is ahead of this node's, in microseconds, or `nil` if that is unknown. See
@@ -53,8 +53,8 @@ package final class PostgresTables: SharedTables {
   /// Whether the operator asked this node to own nothing, as of its last renewal.
   package var isDraining: Bool { draining.load(ordering: .relaxed) }
 
-  /// Performs a request and waits for its answer, at most as long as ``Patience`` says. Returns `nil` if the answer was lost.
-  /// PostgreSQL may have performed the request then, or may perform it later.
+  /// Performs a request and waits for its answer, at most as long as ``Patience`` says. Returns `nil` if the answer
+  /// was lost. PostgreSQL may have performed the request then, or may perform it later.
   package func perform(_ request: TableRequest) -> TableReply? {
     switch request {
     case .beginSession, .renew: perform(request, on: renewals)
@@ -157,8 +157,8 @@ package final class PostgresTables: SharedTables {
 
   // MARK: Reading
 
-  /// Reads the state and the entries in one statement, and so in one snapshot. An observation has at most 1,024 entries and
-  /// about 4 MiB, but at least one entry if there is one.
+  /// Reads the state and the entries in one statement, and so in one snapshot. An observation has at most 1,024
+  /// entries and about 4 MiB, but at least one entry if there is one.
   private func observation(
     after sequence: UInt64, _ connection: PostgresConnection
   ) throws(PostgresFailure) -> StoreObservation {
@@ -203,8 +203,8 @@ package final class PostgresTables: SharedTables {
 
   // MARK: The clock
 
-  /// Notes what a request that was sent at a time of this node's clock tells about PostgreSQL's. The first exchange on a
-  /// connection also prepares the statement, and so has a large error.
+  /// Notes what a request that was sent at a time of this node's clock tells about PostgreSQL's. The first exchange
+  /// on a connection also prepares the statement, and so has a large error.
   private func measureClock(_ sent: Int64, _ tables: Int64?) {
     guard let tables else { return }
     let newer = ClockMeasurement(
@@ -287,7 +287,8 @@ package final class PostgresTables: SharedTables {
 
   // MARK: Taking over
 
-  /// Locks the nodes before the cluster, in the order of their numbers, as renewals do. So no two requests wait for each other.
+  /// Locks the nodes before the cluster, in the order of their numbers, as renewals do. So no two requests wait for
+  /// each other.
   private func takeOver(
     _ session: NodeSession, _ mark: OwnerMark?, _ epoch: UInt64, _ connection: PostgresConnection
   ) throws(PostgresFailure) -> TableReply {

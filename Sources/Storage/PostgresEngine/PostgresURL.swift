@@ -1,8 +1,8 @@
 /// The address of PostgreSQL as a URL, such as `postgres://hearth@pg1,pg2/hearth`. It may have several hosts, and a
 /// password.
 package enum PostgresURL {
-  /// Returns whether a text has the form of such a URL. An @ may only end the user's name and password; elsewhere it must be
-  /// written as %40. So it is certain where a password ends.
+  /// Returns whether a text has the form of such a URL. An @ may only end the user's name and password; elsewhere it
+  /// must be written as %40. So it is certain where a password ends.
   package static func isOne(_ text: String) -> Bool { parts(of: text) != nil }
 
   /// Returns a URL without its passwords, for messages. A text that is not such a URL is not repeated.

@@ -2,16 +2,16 @@ import Foundation
 import Glibc
 import Testing
 
-/// A PostgreSQL server for tests, on a socket in a temporary directory. It ends with this process. Tests that use it need
-/// ``Requirement/postgres`` and the tool `setpriv`.
+/// A PostgreSQL server for tests, on a socket in a temporary directory. It ends with this process. Tests that use it
+/// need ``Requirement/postgres`` and the tool `setpriv`.
 package final class PostgresServer: Sendable {
   private static let programs = "/usr/lib/postgresql/15/bin"
   /// A short path, because that of a socket is limited to 107 bytes, which every user can reach.
   package let directory: String
   private let process: Process
 
-  /// Creates a server and waits until it accepts connections. `settings` are such as `max_connections=20`. By default, it
-  /// does not wait for the disk.
+  /// Creates a server and waits until it accepts connections. `settings` are such as `max_connections=20`. By
+  /// default, it does not wait for the disk.
   /// - Throws: an error if PostgreSQL cannot be set up.
   package convenience init(settings: [String] = ["fsync=off"]) throws {
     try self.init(settings: settings) { data in

@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 import TestSupport
 
-/// What a cluster's tables say about its nodes and configurations.
+/// Nodes and configurations in the tables of a cluster.
 @Suite(.needs(.postgres), .needs(.tool(.setpriv)), .serialized) struct ClusterCatalogTests {
   private let server: PostgresServer
 
@@ -39,7 +39,7 @@ import TestSupport
   // MARK: Nodes
 
   @Test func nodesKeepTheirNumbersAndCopiesGetOthers() throws {
-    let (catalog, url, identity) = try makeCluster("nodes")
+    let (catalog, _, identity) = try makeCluster("nodes")
     #expect(try catalog.identity() == identity)
     let (first, second) = (try makeDirectory(), try makeDirectory())
     #expect(try register(first.path, catalog) == NodeRegistration(node: 1, isKnown: false))
@@ -54,7 +54,8 @@ import TestSupport
     #expect(try register(copy.path, catalog) == NodeRegistration(node: 3, isKnown: true))
     // A number that is free again is used again.
     try server.sql("DELETE FROM hearth_member WHERE node = 2", in: "nodes")
-    #expect(try register(try makeDirectory().path, catalog).node == 2)
+    let third = try makeDirectory()
+    #expect(try register(third.path, catalog).node == 2)
     // The replica of another cluster is refused.
     let (other, _, _) = try makeCluster("other")
     #expect(throws: NodeRegistrationFailure.otherCluster(first.path)) { try register(first.path, other) }
@@ -62,7 +63,6 @@ import TestSupport
       try first.write("cluster-node", "damaged")
       return try register(first.path, catalog)
     }
-    _ = url
   }
 
   @Test func afterABootANumberIsKeptUnlessItsSessionIsRenewed() throws {
@@ -127,7 +127,8 @@ import TestSupport
     let empty = try catalog.state()
     #expect(empty.members.isEmpty && empty.owner == nil && empty.entries == 0 && empty.configuration == 1)
     #expect(try catalog.setDraining(true, node: 1) == false)
-    _ = try register(try makeDirectory().path, catalog)
+    let directory = try makeDirectory()
+    _ = try register(directory.path, catalog)
     let tables = try PostgresTables(url, secret: 1)
     #expect(tables.clockDifference == nil)
     guard case .session(let session) = tables.perform(.beginSession(node: 1, after: 0, renewal: 1)),
@@ -179,7 +180,7 @@ import TestSupport
     // Of two that are deployed at once after the same version, one is refused.
     let winners = Mutex<[Int64]>([])
     let refused = Mutex(0)
-    DispatchQueue.concurrentPerform(iterations: 6) { _ in
+    DispatchQueue.concurrentPerform(iterations: 6) { [configuration] _ in
       guard let other = try? ClusterCatalog(url) else { return }
       do {
         if let version = try other.deploy(configuration, after: 2) {

@@ -41,7 +41,8 @@ import TestSupport
     #expect(try failure("hearth cluster key 1\n\(digits)\n", mode: 0o604) == .exposed(path))
     #expect(try failure("hearth cluster key 1\nabab\n") == .wrongLength(path, 2))
     #expect(try failure("hearth cluster key 1\n\(digits)ab\n") == .wrongLength(path, 33))
-    for text in ["", digits, "hearth cluster key 2\n\(digits)", "hearth cluster key 1\nxx\n", "hearth cluster key 1\n"] {
+    for text in ["", digits, "hearth cluster key 2\n\(digits)", "hearth cluster key 1\nxx\n", "hearth cluster key 1\n"]
+    {
       #expect(try failure(text) == .notAKey(path), "\(text)")
     }
     #expect(try failure(String(repeating: "a\n", count: 5000)) == .notAKey(path))

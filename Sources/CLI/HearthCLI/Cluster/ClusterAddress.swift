@@ -13,7 +13,7 @@ enum ClusterAddress {
     """
 
   /// Returns the URL: the operand, or the value of the environment variable.
-  /// - Throws: ``CommandFailure`` if there is none, or it is not a URL of PostgreSQL.
+  /// - Throws: ``CommandFailure`` if both are missing, or the text is not a URL of PostgreSQL.
   static func url(_ operand: String?) throws -> String {
     guard let url = operand ?? DatabaseChoice.environment(variable) else {
       throw CommandFailure.usage("an operand is missing: POSTGRES-URL, or set \(variable)")
@@ -25,7 +25,9 @@ enum ClusterAddress {
 
   /// Returns a URL as a word of a shell, without its password.
   static func shellWord(_ url: String) -> String {
-    "'" + PostgresURL.withoutPassword(url).split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
+    "'"
+      + PostgresURL.withoutPassword(url).split(separator: "'", omittingEmptySubsequences: false).joined(
+        separator: "'\\''")
       + "'"
   }
 }

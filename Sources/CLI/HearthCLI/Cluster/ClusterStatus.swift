@@ -99,12 +99,15 @@ struct ClusterStatus {
 
   private func nodes(on terminal: Terminal) -> String {
     let head = ["node", "address", "state", "renewed", "role", "version", "started"]
-    let rows = [head] + state.members.map { member in
-      [
-        "\(member.node)", TerminalText.line(member.address), state(of: member).text, renewedText(member), role(of: member),
-        TerminalText.line(member.software), Self.time(member.started),
-      ]
-    }
+    let rows =
+      [head]
+      + state.members.map { member in
+        [
+          "\(member.node)", TerminalText.line(member.address), state(of: member).text, renewedText(member),
+          role(of: member),
+          TerminalText.line(member.software), Self.time(member.started),
+        ]
+      }
     let widths = head.indices.map { column in rows.map { TextWidth.of($0[column]) }.max() ?? 0 }
     var text = ""
     for (number, row) in rows.enumerated() {
