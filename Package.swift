@@ -330,7 +330,8 @@ let package = Package(
     tests(
       "HearthCLITests",
       [
-        "HearthCLI", "HearthServer", "IdentityService", "FirebaseExport", "FixtureTree", "LMDBEngine", "KeyValue",
+        "HearthCLI", "HearthServer", "IdentityService", "FirebaseExport", "FixtureTree", "PostgresEngine", "SharedLog",
+        "LMDBEngine", "KeyValue",
         "DocumentModel",
         "TestSupport",
       ]),
