@@ -46,7 +46,8 @@ import Testing
     // Handlers receive their caller from authentication and cannot create one.
     "Callers": ["DatabaseService", "FileService", "GatewayCore", "Gateway", "HearthServer", "Benchmarks"],
     "KeyValue": [
-      "LMDBEngine", "LogEngine", "SharedLog", "PostgresEngine", "DocumentStore", "QueryEngine", "PipelineEngine", "Watch",
+      "LMDBEngine", "LogEngine", "SharedLog", "PostgresEngine", "DocumentStore", "QueryEngine", "PipelineEngine",
+      "Watch",
       "DatabaseService", "Accounts", "Files",
       "HearthServer",
       "HearthCLI", "Benchmarks",

@@ -137,8 +137,9 @@ import TestSupport
     #expect(try output(["status", "postgres://app:right-secret@\(place)"]).contains("has no tables of a cluster"))
     #expect(try output(["status"]).contains("POSTGRES-URL, or set HEARTH_CLUSTER"))
     #expect(
-      try output(["status"], environment: ["HEARTH_CLUSTER=postgres://app:right-secret@/hearth?host=/nowhere"]).contains(
-        "no connection to PostgreSQL"))
+      try output(["status"], environment: ["HEARTH_CLUSTER=postgres://app:right-secret@/hearth?host=/nowhere"])
+        .contains(
+          "no connection to PostgreSQL"))
     try server.sql("GRANT CREATE ON SCHEMA public TO app", in: "hearth")
     let made = try run(["init", "postgres://app:right-secret@\(place)"] + options)
     #expect(made.code == .code(0) && !made.output.contains("right-secret"))
