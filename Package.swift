@@ -109,6 +109,7 @@ let package = Package(
     // The commit log in front of LMDB. It changes files only through a protocol of its own, which tests simulate.
     library("LogEngine", in: "Storage", ["LMDBEngine", "KeyValue", "CXXHash"], unchecked),
     library("SharedLog", in: "Storage", ["LogEngine", "KeyValue"]),
+    library("Replication", in: "Storage", ["SharedLog", "LogEngine", "LMDBEngine", "KeyValue"]),
     library("PostgresEngine", in: "Storage", ["SharedLog", "LogEngine", "CPostgres"]),
     library("KeyEncoding", in: "Storage", ["WireFormat", "DocumentModel"]),
     library("TextAnalysis", in: "Storage", ["WireFormat", "DocumentModel", "CICU", "CStemmer"]),
@@ -260,7 +261,14 @@ let package = Package(
     tests("ArchivesTests", ["Archives", "FixtureTree", "Compression", "TestSupport"]),
     tests("FirebaseExportTests", ["FirebaseExport", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("LMDBEngineTests", ["LogEngine", "LMDBEngine", "KeyValue", "TestSupport"]),
-    tests("SharedLogTests", ["PostgresEngine", "SharedLog", "LogEngine", "LMDBEngine", "KeyValue", "TestSupport"]),
+    library("ClusterTesting", in: "Tools", ["SharedLog", "LogEngine", "TestSupport"]),
+    tests("SharedLogTests", ["ClusterTesting", "PostgresEngine", "SharedLog", "LogEngine", "TestSupport"]),
+    tests(
+      "ReplicationTests",
+      [
+        "ClusterTesting", "Replication", "PostgresEngine", "SharedLog", "LogEngine", "LMDBEngine", "KeyValue",
+        "TestSupport",
+      ]),
     tests(
       "DocumentStoreTests",
       [

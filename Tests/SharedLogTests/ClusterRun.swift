@@ -1,3 +1,4 @@
+import ClusterTesting
 import LogEngine
 import SharedLog
 import TestSupport
@@ -287,7 +288,7 @@ struct ClusterRun {
 
   private mutating func handOver() throws {
     let node = anyNode()
-    guard !nodes[node].isPaused, nodes[node].commit == nil else { return }
+    guard !nodes[node].isPaused else { return }
     try perform(nodes[node].machine.handOver(at: clock(of: node)), node)
   }
 

@@ -17,7 +17,7 @@ import Testing
       "TextAnalysis",
     ],
     ["Archives", "Callers", "FirebaseExport", "IdentityService", "Matching", "PipelineExpressions", "SharedLog"],
-    ["DocumentStore", "PostgresEngine"],
+    ["DocumentStore", "PostgresEngine", "Replication"],
     ["QueryEngine"],
     ["PipelineEngine", "Watch"],
     ["DatabaseService", "RulesTesting"],
@@ -26,7 +26,7 @@ import Testing
     ["Gateway"],
     ["HearthServer"],
     ["HearthTesting", "TestSupport"],
-    ["Benchmarks", "Fuzzers", "HearthCLI"],
+    ["Benchmarks", "ClusterTesting", "Fuzzers", "HearthCLI"],
     ["hearth"],
   ]
 
@@ -35,8 +35,11 @@ import Testing
   static let importers: [String: Set<String>] = [
     // The server chooses the storage engine; other modules use the protocols of KeyValue. The command line checks and
     // copies database files without a server.
-    "LMDBEngine": ["LogEngine", "HearthServer", "HearthCLI", "Benchmarks"],
-    "LogEngine": ["SharedLog", "PostgresEngine", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers"],
+    "LMDBEngine": ["LogEngine", "Replication", "HearthServer", "HearthCLI", "Benchmarks"],
+    "LogEngine": [
+      "SharedLog", "PostgresEngine", "Replication", "ClusterTesting", "HearthServer", "HearthCLI", "Benchmarks",
+      "Fuzzers",
+    ],
     // Handlers of the API read documents only through the service, which authorizes each read.
     "DocumentStore": [
       "QueryEngine", "PipelineEngine", "Watch", "DatabaseService", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers",
@@ -46,7 +49,7 @@ import Testing
     // Handlers receive their caller from authentication and cannot create one.
     "Callers": ["DatabaseService", "FileService", "GatewayCore", "Gateway", "HearthServer", "Benchmarks"],
     "KeyValue": [
-      "LMDBEngine", "LogEngine", "SharedLog", "DocumentStore", "QueryEngine", "PipelineEngine", "Watch",
+      "LMDBEngine", "LogEngine", "SharedLog", "Replication", "DocumentStore", "QueryEngine", "PipelineEngine", "Watch",
       "DatabaseService", "Accounts", "Files",
       "HearthServer",
       "HearthCLI", "Benchmarks",
@@ -77,7 +80,7 @@ import Testing
     "CZstd": ["Compression"],
     // Other modules reach the handlers of the API through the server.
     "Gateway": ["HearthServer"],
-    "TestSupport": ["Benchmarks", "Fuzzers"],
+    "TestSupport": ["Benchmarks", "ClusterTesting", "Fuzzers"],
     // The client depends on no other module, so that it builds for phones, which the server does not support.
     "HearthClient": ["HearthTesting"],
   ]
@@ -89,7 +92,7 @@ import Testing
   /// The targets that may import Foundation. Other libraries must not: it costs start-up time and memory, and its
   /// types allocate.
   static let foundationImporters: Set<String> = [
-    "Benchmarks", "Fuzzers", "HearthClient", "HearthTesting", "TestSupport",
+    "Benchmarks", "ClusterTesting", "Fuzzers", "HearthClient", "HearthTesting", "TestSupport",
   ]
 
   @Test func packageDependenciesPointDown() throws {

@@ -36,7 +36,7 @@ package final class DocumentDatabase: Sendable {
 
   /// Opens a database in an engine for reading. Writes nothing, also if the engine is empty.
   ///
-  /// Before the first write, call ``adopt(indexes:origin:)``. `use` limits the growth of the documents, and `commitMemory`
+  /// Before the first write, call ``adopt(indexes:origin:floor:)``. `use` limits the growth of the documents, and `commitMemory`
   /// the unfinished commits; by default, all databases of the process share it.
   /// - Throws: ``StorageError/unsupportedFormat(path:found:supported:)`` if a newer version wrote the data, and
   ///   other ``StorageError``s if the engine fails.
@@ -67,10 +67,14 @@ package final class DocumentDatabase: Sendable {
   /// `indexes` is given. Call it once, when this process may write to the store, before the first write.
   ///
   /// Index entries are built in the background, starting with ``continueBackgroundWork()``. A new database exists, empty,
-  /// since `origin`, in microseconds since 1970; by default since now.
+  /// since `origin`, in microseconds since 1970; by default since now. The versions of all commits are above `floor`, because
+  /// another writer may have promised readers that no commit comes at or below it.
   /// - Throws: as ``init(id:edition:store:retention:clock:indexBatch:indexObserver:counters:scratch:use:commitMemory:queues:)``. The
   ///   database can still be read.
-  package func adopt(indexes: IndexConfiguration? = nil, origin: Int64? = nil) throws(StorageError) {
+  package func adopt(
+    indexes: IndexConfiguration? = nil, origin: Int64? = nil, floor: Int64? = nil
+  ) throws(StorageError) {
+    if let floor { queue.settle(upTo: floor) }
     // The store may have changed since it was opened.
     let incarnation = try Self.format(store, origin: origin ?? clock.now())
     identity.withLock { $0 = incarnation }
@@ -107,7 +111,7 @@ package final class DocumentDatabase: Sendable {
     changes.send()
   }
 
-  /// - Throws: ``StorageError/notOwner(of:owner:)`` before ``adopt(indexes:origin:)``.
+  /// - Throws: ``StorageError/notOwner(of:owner:)`` before ``adopt(indexes:origin:floor:)``.
   func requireAdopted() throws(StorageError) {
     guard isAdopted else { throw .notOwner(of: id.name, owner: nil) }
   }
@@ -365,7 +369,7 @@ package final class DocumentDatabase: Sendable {
   }
 
   /// Runs the background work that is due: removes expired history, log entries and documents, and resumes
-  /// unfinished work on indexes. Call it regularly. Does nothing before ``adopt(indexes:origin:)``.
+  /// unfinished work on indexes. Call it regularly. Does nothing before ``adopt(indexes:origin:floor:)``.
   package func maintain() {
     guard isAdopted else { return }
     trim()

@@ -1,11 +1,12 @@
+import ClusterTesting
 import Foundation
 import Glibc
 import LogEngine
 import PostgresEngine
 import SharedLog
 import Synchronization
-import Testing
 import TestSupport
+import Testing
 
 /// The tables in a real PostgreSQL do the same as ``TableState``, and an entry is in the log once, however many answers are lost.
 @Suite(.needs(.postgres), .needs(.tool(.setpriv)), .serialized) struct PostgresTablesTests {
