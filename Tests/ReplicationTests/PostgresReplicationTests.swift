@@ -58,7 +58,7 @@ import TestSupport
       }
       try #require(isOwned)
     }
-    let other = try #require(nodes.first(where: \.isOwner))
+    let other = try TestNode.owner(of: nodes)
     #expect(try other.count(.files) == commits + 2)
     try owner.start()
     let isCaughtUp = OtherProcess.eventually(secondsMax: 60) { (try? owner.count(.files)) == commits + 2 }

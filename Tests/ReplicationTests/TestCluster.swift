@@ -72,6 +72,7 @@ final class TestNode {
   var sealed: SealedStores?
   var patience = ClusterMember.Patience()
   var timing: ClusterTiming
+  var now: @Sendable () -> Int64 = BootTime.now
   private(set) var member: ClusterMember?
   private(set) var replica: Replica?
   private(set) var events = Observed<[ClusterMember.Event]>([])
@@ -119,7 +120,7 @@ final class TestNode {
     let events = Observed<[ClusterMember.Event]>([])
     self.events = events
     let member = ClusterMember(
-      number: number, tables: line, replica: replica, timing: timing, patience: patience
+      number: number, tables: line, replica: replica, timing: timing, patience: patience, now: now
     ) { event in events.update { $0.append(event) } }
     (self.member, self.replica) = (member, replica)
     member.start()
@@ -138,6 +139,16 @@ final class TestNode {
   }
 
   var isOwner: Bool { member.map { (try? $0.store(.files)) != nil && $0.status.leaseRemaining > 0 } ?? false }
+
+  /// Waits until one of the nodes is the owner.
+  static func owner(of nodes: [TestNode]) throws -> TestNode {
+    var owner: TestNode?
+    _ = OtherProcess.eventually {
+      owner = nodes.first { $0.isOwner }
+      return owner != nil
+    }
+    return try #require(owner)
+  }
 
   func becomesOwner() throws {
     try #require(OtherProcess.eventually { isOwner }, "node \(number): \(String(describing: member?.status))")
@@ -174,6 +185,17 @@ final class TestNode {
 
   /// All entries of the replica of a store.
   func contents(_ store: StoreName) throws -> [[UInt8]] { try replica?.loggedStore(store)?.contents() ?? [] }
+}
+
+/// A clock that can stand still.
+final class StoppableClock: Sendable {
+  private let frozen = Mutex<Int64?>(nil)
+
+  func now() -> Int64 { frozen.withLock { $0 } ?? BootTime.now() }
+
+  func freeze() { frozen.withLock { $0 = BootTime.now() } }
+
+  func thaw() { frozen.withLock { $0 = nil } }
 }
 
 extension KeyValueSnapshot {

@@ -15,7 +15,7 @@ import Synchronization
 ///
 /// Order of locks: the writer of a store, the turn to append, the state of the member, the state of the replica.
 package final class ClusterMember: Sendable {
-  /// What happened to this node.
+  /// A change of the part of this node.
   package enum Event: Equatable, Sendable {
     /// This node owns the project in an epoch: open the stores with ``ClusterMember/store(_:)``, and give commits versions
     /// above the floor, in microseconds since 1970.
@@ -28,7 +28,7 @@ package final class ClusterMember: Sendable {
     case broken(ReplicaError)
   }
 
-  /// What a member is doing.
+  /// The state of a member.
   package struct Status: Equatable, Sendable {
     package var role: ClusterNode.Role
     /// The position up to which the replica has the log.
@@ -137,7 +137,7 @@ package final class ClusterMember: Sendable {
     return try replica.store(name, in: lease)
   }
 
-  /// What this member is doing.
+  /// The state of this member.
   package var status: Status {
     state.withLock { state in
       Status(

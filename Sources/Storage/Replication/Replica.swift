@@ -106,7 +106,7 @@ package final class Replica: Sendable {
     }
   }
 
-  /// Returns the replica of a store for reading, or `nil` if there is none.
+  /// Returns the replica of a store for reading, or `nil` if the log has not named the store yet.
   package func loggedStore(_ name: StoreName) -> LoggedStore? { state.withLock { $0.members[name]?.store } }
 
   /// Opens a store for its owner in an epoch, creating it if it does not exist.

@@ -2,7 +2,7 @@ package import KeyValue
 
 /// The reason why a node cannot use its replica. The node must stop, except for ``storage(_:)``.
 package enum ReplicaError: Error, Equatable, Sendable {
-  /// The data file is no replica of this cluster's log: another server wrote to it, or it belongs to another cluster.
+  /// The data file does not continue this cluster's log: it was written without the cluster, or belongs to another one.
   case notAReplica(path: String)
   /// The log has another history than the replica.
   case diverged
