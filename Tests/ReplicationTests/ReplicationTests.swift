@@ -69,7 +69,8 @@ import TestSupport
     for node in nodes { try node.stop() }
   }
 
-  /// The files of a node that stopped are whole without the cluster. If somebody writes to one, it is no replica any more.
+  /// The files of a node that stopped are whole without the cluster. If somebody writes to one, it is no replica any
+  /// more.
   @Test(arguments: [false, true])
   func aStoppedNodeIsServedAlone(withLog: Bool) throws {
     let nodes = try [node(1), node(2)]
@@ -105,8 +106,8 @@ import TestSupport
     try nodes[1].stop()
   }
 
-  /// Kills, handovers and losses at random. Every increment that was acknowledged counts once; one of unknown outcome at most
-  /// once.
+  /// Kills, handovers and losses at random. Every increment that was acknowledged counts once; one of unknown outcome
+  /// at most once.
   @Test(arguments: TestSeeds.of("HEARTH_REPLICATION_SEED", otherwise: [1, 2, 3]))
   func acknowledgedCommitsCountOnce(seed: UInt64) throws {
     var random = SplitMix(seed: seed)

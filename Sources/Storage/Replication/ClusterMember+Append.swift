@@ -8,14 +8,15 @@ import Synchronization
 extension ClusterMember: ProjectLog {
   /// Appends an entry on the calling thread, which is the writer of a store.
   ///
-  /// It is certain of the outcome when it returns, or gives up after ``Patience/commit``: then the node gives the project
-  /// away, and settles the entry in the background. So nothing is written on a state that may lack it.
+  /// It is certain of the outcome when it returns, or gives up after ``Patience/commit``: then the node gives the
+  /// project away, and settles the entry in the background. So nothing is written on a state that may lack it.
   func append(_ body: [UInt8], of store: StoreName, in lease: EpochLease) throws(StorageError) -> LogPosition {
     let fate = turn.withLock { _ in appendAlone(body, lease) }
     switch fate {
     case .appended(let position): return position
     case .notOwner: throw .notOwner(of: store.text, owner: nil)
-    case .unknown: throw .outcomeUnknown(path: store.text, detail: "the log of the cluster did not say whether it has it")
+    case .unknown:
+      throw .outcomeUnknown(path: store.text, detail: "the log of the cluster did not say whether it has it")
     }
   }
 

@@ -5,7 +5,8 @@ package import LogEngine
 package import SharedLog
 import Synchronization
 
-/// A node of a cluster at work: it runs a ``ClusterNode`` with threads and a clock, and applies the log to its ``Replica``.
+/// A node of a cluster at work: it runs a ``ClusterNode`` with threads and a clock, and applies the log to its
+/// ``Replica``.
 ///
 /// - Sessions, observations and appends have a queue each, so that none waits for another. The writer of a store performs
 ///   its own append.
@@ -17,8 +18,8 @@ import Synchronization
 package final class ClusterMember: Sendable {
   /// A change of the part of this node.
   package enum Event: Equatable, Sendable {
-    /// This node owns the project in an epoch: open the stores with ``ClusterMember/store(_:)``, and give commits versions
-    /// above the floor, in microseconds since 1970.
+    /// This node owns the project in an epoch: open the stores with ``ClusterMember/store(_:)``, and give commits
+    /// versions above the floor, in microseconds since 1970.
     case becameOwner(epoch: UInt64, floor: Int64)
     /// This node is not the owner any more. The stores that it opened as the owner fail.
     case steppedDown
@@ -150,8 +151,8 @@ package final class ClusterMember: Sendable {
   /// Sets whether this node may become the owner. An owner remains one; see ``handOver()``.
   package func setMayOwn(_ mayOwn: Bool) { state.withLock { $0.node.mayOwn = mayOwn } }
 
-  /// Gives the project away if this node owns it. Does not wait. Unless ``setMayOwn(_:)`` forbids it, this node may be the
-  /// next owner.
+  /// Gives the project away if this node owns it. Does not wait. Unless ``setMayOwn(_:)`` forbids it, this node may be
+  /// the next owner.
   package func handOver() {
     state.withLock { state in
       take(state.node.handOver(at: now()), &state)
@@ -160,8 +161,8 @@ package final class ClusterMember: Sendable {
 
   // MARK: The end
 
-  /// Gives the project away if this node owns it, and closes the replica, so that its files can be served alone. Do not call
-  /// it on the queue of events.
+  /// Gives the project away if this node owns it, and closes the replica, so that its files can be served alone. Do not
+  /// call it on the queue of events.
   ///
   /// If the tables do not answer, it takes as long as ``Patience/handover`` and the requests that are under way.
   /// - Throws: ``ReplicaError/storage(_:)`` if a data file cannot be written. It is as after a crash then.
@@ -174,8 +175,8 @@ package final class ClusterMember: Sendable {
     try replica.close()
   }
 
-  /// Ends all work without a word to the other nodes, and leaves the data files as a crash would. Do not call it on the queue
-  /// of events.
+  /// Ends all work without a word to the other nodes, and leaves the data files as a crash would. Do not call it on the
+  /// queue of events.
   package func abandon() {
     halt()
     replica.abandon()
@@ -240,8 +241,8 @@ package final class ClusterMember: Sendable {
           send(request, number)
         }
       case .apply(let entries):
-        // The writer of an own commit has it in its memtable. But one of a node that is not the owner any more arrives like
-        // those of others, perhaps before its writer knows the outcome.
+        // The writer of an own commit has it in its memtable. But one of a node that is not the owner any more arrives
+        // like those of others, perhaps before its writer knows the outcome.
         if let commit = state.commit, actions.contains(.report(.appended(commit.position))) {
           noteOwn(commit)
         } else {

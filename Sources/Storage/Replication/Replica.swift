@@ -5,18 +5,19 @@ import Synchronization
 
 /// The data files of a project on one node, which share one log.
 ///
-/// Each file has a mark: the position in the log up to which it has every commit of its own. A crash loses what is after the
-/// marks, so a replica continues at the least of them, and skips for each store what its mark covers. The marks of stores
-/// that nobody writes to are moved forward after each ``Settings/logBytesPerMark`` of log.
+/// Each file has a mark: the position in the log up to which it has every commit of its own. A crash loses what is
+/// after the marks, so a replica continues at the least of them, and skips for each store what its mark covers. The
+/// marks of stores that nobody writes to are moved forward after each ``Settings/logBytesPerMark`` of log.
 ///
-/// One thread at a time calls ``apply(_:)``, in the order of the log. Other threads may open stores and append meanwhile.
+/// One thread at a time calls ``apply(_:)``, in the order of the log. Other threads may open stores and append
+/// meanwhile.
 package final class Replica: Sendable {
   /// The sizes of a replica.
   package struct Settings: Sendable {
     /// Those of each store.
     package var store = LoggedStoreSettings()
-    /// The log after which the marks of all stores are moved forward, in bytes. A node that was killed reads about so much
-    /// again, and what was in its memtables.
+    /// The log after which the marks of all stores are moved forward, in bytes. A node that was killed reads about so
+    /// much again, and what was in its memtables.
     package var logBytesPerMark = 16 << 20
     /// The most stores. A node refuses a log that names more.
     package var storesMax = 1000
@@ -116,8 +117,8 @@ package final class Replica: Sendable {
     return ReplicatedStore(name: name, lease: lease, store: member.store, log: member.log)
   }
 
-  /// Returns a store, creating it if it does not exist. The file of a new store is opened with the lock held: an entry of it
-  /// that another node appended must not be applied meanwhile.
+  /// Returns a store, creating it if it does not exist. The file of a new store is opened with the lock held: an entry
+  /// of it that another node appended must not be applied meanwhile.
   private func member(_ name: StoreName) throws(ReplicaError) -> Member {
     let result = state.withLock { state -> Result<Member, ReplicaError> in
       if let member = state.members[name] { return .success(member) }
@@ -137,8 +138,8 @@ package final class Replica: Sendable {
 
   // MARK: Entries
 
-  /// Applies entries that continue those before, and skips for each store what it has. If a data file cannot be written, call
-  /// it again with the same entries.
+  /// Applies entries that continue those before, and skips for each store what it has. If a data file cannot be
+  /// written, call it again with the same entries.
   /// - Throws: ``ReplicaError``.
   package func apply(_ entries: [SharedEntry]) throws(ReplicaError) {
     for entry in entries {
@@ -205,8 +206,8 @@ package final class Replica: Sendable {
     if let failure { throw failure }
   }
 
-  /// Notes that the log has entries up to a position, and that no store lacks one of them, except for the one whose writer
-  /// appended the last and holds its lock. Returns whether ``moveMarksIfDue()`` should be called.
+  /// Notes that the log has entries up to a position, and that no store lacks one of them, except for the one whose
+  /// writer appended the last and holds its lock. Returns whether ``moveMarksIfDue()`` should be called.
   @discardableResult
   func note(_ position: LogPosition, bytes: Int) -> Bool {
     state.withLock { state in
@@ -229,8 +230,9 @@ package final class Replica: Sendable {
 
   // MARK: The end
 
-  /// Moves everything to the data files and closes their marks at the same position, so that the next start continues there
-  /// and each file can be served alone. Nothing is applied or written later. The caller applies nothing meanwhile.
+  /// Moves everything to the data files and closes their marks at the same position, so that the next start continues
+  /// there and each file can be served alone. Nothing is applied or written later. The caller applies nothing
+  /// meanwhile.
   /// - Throws: ``ReplicaError/storage(_:)`` if a file cannot be written. The others are closed.
   package func close() throws(ReplicaError) {
     var failure: StorageError?

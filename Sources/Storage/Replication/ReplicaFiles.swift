@@ -8,8 +8,8 @@ package struct ReplicaFiles: Sendable {
   package let existing: [StoreName]
   private let opener: @Sendable (StoreName) throws(StorageError) -> any MarkedStore
 
-  /// Describes files. `opener` opens the data file of a store with ``LMDBOptions/acceptsOpenLog``, and creates it and its
-  /// folders if they do not exist.
+  /// Describes files. `opener` opens the data file of a store with ``LMDBOptions/acceptsOpenLog``, and creates it and
+  /// its folders if they do not exist.
   package init(
     existing: [StoreName], opener: @escaping @Sendable (StoreName) throws(StorageError) -> any MarkedStore
   ) {

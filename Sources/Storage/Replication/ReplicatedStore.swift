@@ -19,8 +19,8 @@ package final class ReplicatedStore: KeyValueStore, Sendable {
     self.log = log
   }
 
-  /// Takes a snapshot of the newest commit, then checks that the lease holds. So the snapshot shows every commit that any
-  /// node had acknowledged when this was called.
+  /// Takes a snapshot of the newest commit, then checks that the lease holds. So the snapshot shows every commit that
+  /// any node had acknowledged when this was called.
   /// - Throws: ``StorageError/notOwner(of:owner:)`` if the lease does not hold; else as
   ///   ``KeyValueStore/snapshot()``.
   package func snapshot() throws(StorageError) -> any KeyValueSnapshot {

@@ -6,8 +6,8 @@ import LogEngine
 ///     1   length of the name (1), name
 ///         the bytes of a ``CommitBatch``, or what the ``BatchSeal`` made of them
 ///
-/// A node creates a store with its first batch. A later batch of a store that a node does not have means that its data file
-/// was lost.
+/// A node creates a store with its first batch. A later batch of a store that a node does not have means that its data
+/// file was lost.
 package struct StoreBatch: Equatable, Sendable {
   package var store: StoreName
   package var isFirst: Bool
@@ -58,7 +58,8 @@ package protocol BatchSeal: Sendable {
   func open(_ sealed: ArraySlice<UInt8>, of store: StoreName) -> [UInt8]?
 }
 
-/// The seal of a cluster, and the stores whose batches have it. A node accepts no batch of such a store without the seal.
+/// The seal of a cluster, and the stores whose batches have it. A node accepts no batch of such a store without the
+/// seal.
 package struct SealedStores: Sendable {
   package var seal: any BatchSeal
   package var stores: Set<StoreName>

@@ -13,7 +13,8 @@ protocol ProjectLog: AnyObject, Sendable {
 
 /// The ``CommitLog`` of one store of the project: it names the store in each entry.
 ///
-/// `@unchecked Sendable`: only the thread that holds the writer of the store uses `lease`. The rest has locks of its own.
+/// `@unchecked Sendable`: only the thread that holds the writer of the store uses `lease`. The rest has locks of its
+/// own.
 final class StoreLog: CommitLog, @unchecked Sendable {
   private let store: StoreName
   private let sealed: SealedStores?
@@ -52,7 +53,8 @@ final class StoreLog: CommitLog, @unchecked Sendable {
     guard let lease, let log = project.withLock({ $0.log }) else { throw .notOwner(of: store.text, owner: nil) }
     let sealed = sealed.flatMap { $0.stores.contains(store) ? $0.seal : nil }
     let content = sealed?.seal(batch.bytes, of: store) ?? batch.bytes
-    let entry = StoreBatch(store: store, isFirst: isNew.load(ordering: .relaxed), isSealed: sealed != nil, content: content[...])
+    let isFirst = isNew.load(ordering: .relaxed)
+    let entry = StoreBatch(store: store, isFirst: isFirst, isSealed: sealed != nil, content: content[...])
     let position = try log.append(entry.body, of: store, in: lease)
     noteBatch()
     return position

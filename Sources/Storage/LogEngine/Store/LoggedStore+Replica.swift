@@ -13,8 +13,8 @@ extension LoggedStore {
     case storage(StorageError)
   }
 
-  /// Opens a data file whose log is elsewhere. `log` appends to that log, and says that this node may not if it does not own
-  /// it. The commits after the position of the file come with ``apply(_:at:)``, in order.
+  /// Opens a data file whose log is elsewhere. `log` appends to that log, and says that this node may not if it does
+  /// not own it. The commits after the position of the file come with ``apply(_:at:)``, in order.
   ///
   /// Notes in the file that its log is open. If the file is empty and has no mark, its position becomes `origin`.
   /// - Throws: ``ReplicaRefusal``.
@@ -56,8 +56,8 @@ extension LoggedStore {
 
   /// Adds the effect of a commit of another node at a position of the log. Returns `false` if the store has it already.
   ///
-  /// It is readable when this returns, and gets to the data file like any other commit. Waits for the writer, and while the
-  /// memtables are full.
+  /// It is readable when this returns, and gets to the data file like any other commit. Waits for the writer, and while
+  /// the memtables are full.
   /// - Throws: ``StorageError/corruption(path:detail:)`` if the batch is malformed; the error of the last flush, or
   ///   ``StorageError/notOwner(of:owner:)`` after ``close(at:)``. Nothing was added then.
   @discardableResult
@@ -65,17 +65,17 @@ extension LoggedStore {
     try tables.apply(batch, at: position)
   }
 
-  /// Moves the position of the store forward, past entries of the log that do not concern it, and begins to flush what is in
-  /// memory. If nothing is, stores the position in the data file, which costs one sync. Does nothing while a writer is at
-  /// work.
+  /// Moves the position of the store forward, past entries of the log that do not concern it, and begins to flush what
+  /// is in memory. If nothing is, stores the position in the data file, which costs one sync. Does nothing while a
+  /// writer is at work.
   ///
-  /// `position` is called while no commit of this store is between the log and the store. It returns a position up to which
-  /// the store has each of its commits.
+  /// `position` is called while no commit of this store is between the log and the store. It returns a position up to
+  /// which the store has each of its commits.
   /// - Throws: ``StorageError`` if the data file cannot be written.
   package func advance(to position: () -> LogPosition) throws(StorageError) { try tables.advance(to: position) }
 
-  /// Moves everything to the data file and closes its mark, which keeps the secret of the log and a position up to which the
-  /// store has each of its commits. Later writes fail, and reads show the last state. Waits for the writer.
+  /// Moves everything to the data file and closes its mark, which keeps the secret of the log and a position up to
+  /// which the store has each of its commits. Later writes fail, and reads show the last state. Waits for the writer.
   /// - Throws: ``StorageError`` if the data file cannot be written. It is as after a crash then.
   package func close(at position: LogPosition) throws(StorageError) { try tables.close(at: position) }
 
