@@ -288,7 +288,7 @@ struct ClusterRun {
 
   private mutating func handOver() throws {
     let node = anyNode()
-    guard !nodes[node].isPaused else { return }
+    guard !nodes[node].isPaused, nodes[node].commit == nil else { return }
     try perform(nodes[node].machine.handOver(at: clock(of: node)), node)
   }
 
