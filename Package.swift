@@ -109,7 +109,9 @@ let package = Package(
     // The commit log in front of LMDB. It changes files only through a protocol of its own, which tests simulate.
     library("LogEngine", in: "Storage", ["LMDBEngine", "KeyValue", "CXXHash"], unchecked),
     library("SharedLog", in: "Storage", ["LogEngine", "KeyValue"]),
-    library("PostgresEngine", in: "Storage", ["SharedLog", "LogEngine", "CPostgres"]),
+    // The content of files that all nodes of a cluster reach.
+    library("ContentSharing", in: "Storage", ["Basics"]),
+    library("PostgresEngine", in: "Storage", ["SharedLog", "ContentSharing", "LogEngine", "CPostgres"]),
     library("KeyEncoding", in: "Storage", ["WireFormat", "DocumentModel"]),
     library("TextAnalysis", in: "Storage", ["WireFormat", "DocumentModel", "CICU", "CStemmer"]),
     library("Matching", in: "Storage", ["KeyEncoding", "WireFormat", "DocumentModel"]),
@@ -153,12 +155,13 @@ let package = Package(
       "Accounts", in: "Services",
       ["KeyValue", "WireFormat", "DocumentModel", "Basics", "CCrypto", "CSodium", "CXCrypt"]),
     library("IdentityService", in: "Services", ["Accounts", "WireFormat", "DocumentModel", "Basics"]),
-    library("Files", in: "Services", ["KeyValue", "WireFormat", "DocumentModel", "Digests", "Basics"]),
+    library(
+      "Files", in: "Services", ["ContentSharing", "KeyValue", "WireFormat", "DocumentModel", "Digests", "Basics"]),
     library(
       "Hosting", in: "Services", ["WireFormat", "Compression", "Digests", "Basics", "CBeneath", "CRE2"]),
     library(
       "FileService", in: "Services",
-      ["Files", "DatabaseService", "Callers", "RulesEngine", "WireFormat", "DocumentModel"]),
+      ["Files", "ContentSharing", "DatabaseService", "Callers", "RulesEngine", "WireFormat", "DocumentModel"]),
 
     // HTTP and the APIs.
     library("WebClient", in: "HTTP", ["CCurl"]),
@@ -209,7 +212,7 @@ let package = Package(
       "HearthServer", in: "Server",
       [
         "Gateway", "GatewayCore", "ConsoleAPI", "OperationsAPI", "Transport", "IdentityService", "Accounts",
-        "FileService", "Files",
+        "FileService", "Files", "ContentSharing",
         "Hosting", "DatabaseService", "Callers", "RulesTesting", "RulesEngine", "DocumentStore", "LogEngine",
         "LMDBEngine", "KeyValue",
         "FixtureTree", "TextAnalysis",
@@ -222,7 +225,8 @@ let package = Package(
     library(
       "HearthCLI", in: "CLI",
       [
-        "CTimex", "HearthServer", "IdentityService", "Accounts", "Files", "Hosting", "Transport", "WebClient",
+        "CTimex", "HearthServer", "IdentityService", "Accounts", "Files", "ContentSharing", "Hosting", "Transport",
+        "WebClient",
         "DatabaseService",
         "DocumentStore", "LogEngine", "LMDBEngine", "Digests", "Compression",
         "KeyValue",
@@ -309,7 +313,12 @@ let package = Package(
         "WireFormat", "DocumentModel", "TestSupport",
       ]),
     tests("HostingTests", ["Hosting", "WireFormat", "TestSupport"]),
-    tests("FilesTests", ["Files", "Basics", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests("ContentSharingTests", ["ContentSharing", "PostgresEngine", "Digests", "TestSupport"]),
+    tests(
+      "FilesTests",
+      [
+        "Files", "ContentSharing", "Basics", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport",
+      ]),
     tests(
       "RulesEngineTests", ["RulesEngine", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
@@ -328,7 +337,8 @@ let package = Package(
     tests(
       "HearthCLITests",
       [
-        "HearthCLI", "HearthServer", "IdentityService", "FirebaseExport", "FixtureTree", "LMDBEngine", "KeyValue",
+        "HearthCLI", "HearthServer", "ContentSharing", "IdentityService", "FirebaseExport", "FixtureTree", "LMDBEngine",
+        "KeyValue",
         "DocumentModel",
         "TestSupport",
       ]),

@@ -10,7 +10,7 @@ import Testing
       "CTimex", "CUV", "CXCrypt", "CXXHash", "CZlib", "CZstd",
     ],
     ["Basics", "Compression", "Digests", "RegularExpressions"],
-    ["DocumentModel", "KeyValue", "Transport", "WebClient"],
+    ["ContentSharing", "DocumentModel", "KeyValue", "Transport", "WebClient"],
     ["LMDBEngine", "WireFormat"],
     [
       "Accounts", "Files", "FixtureTree", "HearthClient", "Hosting", "KeyEncoding", "LogEngine", "RulesEngine",

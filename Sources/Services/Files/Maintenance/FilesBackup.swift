@@ -1,3 +1,4 @@
+import ContentSharing
 import Glibc
 package import KeyValue
 
