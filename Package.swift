@@ -309,8 +309,8 @@ let package = Package(
     tests(
       "FileServiceTests",
       [
-        "FileService", "Files", "DatabaseService", "Callers", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue",
-        "WireFormat", "DocumentModel", "TestSupport",
+        "FileService", "Files", "ContentSharing", "DatabaseService", "Callers", "RulesEngine", "DocumentStore",
+        "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport",
       ]),
     tests("HostingTests", ["Hosting", "WireFormat", "TestSupport"]),
     tests("ContentSharingTests", ["ContentSharing", "PostgresEngine", "Digests", "TestSupport"]),

@@ -4,7 +4,8 @@ import Testing
 /// The texts that name a place of shared files.
 @Suite struct ChoiceTests {
   @Test(arguments: [
-    ("postgres", SharedContentChoice.postgres), ("/mnt/files", .folder("/mnt/files")), ("/mnt/files//", .folder("/mnt/files")),
+    ("postgres", SharedContentChoice.postgres), ("/mnt/files", .folder("/mnt/files")),
+    ("/mnt/files//", .folder("/mnt/files")),
     ("s3://b", .s3(bucket: "b", prefix: "")), ("s3://b/", .s3(bucket: "b", prefix: "")),
     ("s3://b/a/c/", .s3(bucket: "b", prefix: "a/c/")), ("gs://b/a", .cloudStorage(bucket: "b", prefix: "a/")),
   ])

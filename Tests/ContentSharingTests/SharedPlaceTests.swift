@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 import TestSupport
 
-/// What every place of shared content must do.
+/// The checks that every place of shared content must pass.
 struct SharedPlace {
   let content: any SharedContent
   let directory: TemporaryDirectory
@@ -22,7 +22,8 @@ struct SharedPlace {
   func digest(_ bytes: [UInt8]) throws -> [UInt8] {
     var digest = MessageDigest(.sha256)
     bytes.withUnsafeBytes { digest.update($0) }
-    return try #require(digest.finish())
+    let found = digest.finish()
+    return try #require(found)
   }
 
   func bytes(of copy: SharedCopy) throws -> [UInt8]? {
@@ -41,8 +42,10 @@ struct SharedPlace {
 
   /// Runs all checks on an empty place.
   func check() throws {
-    let identity = try content.identity()
-    #expect(try content.identity() == identity)
+    #expect(try content.identity(claiming: nil) == nil)
+    let identity: UInt64 = 0xFEDC_BA98_7654_3210
+    #expect(try content.identity(claiming: identity) == identity)
+    #expect(try content.identity(claiming: 1) == identity)
     var kept: [SharedCopy: [UInt8]] = [:]
     let mebibyte = 1 << 20
     for size in [0, 1, 1000, mebibyte - 1, mebibyte, mebibyte + 1, 3 * mebibyte + 5] {
@@ -80,7 +83,7 @@ struct SharedPlace {
     }
     #expect(try bytes(of: large.key) == large.value)
     try storeAtOnce()
-    #expect(try content.identity() == identity)
+    #expect(try content.identity(claiming: nil) == identity)
   }
 
   /// Several threads store the same and other content.
@@ -114,12 +117,11 @@ struct SharedPlace {
 
   @Test func itIsASharedPlace() throws {
     try SharedPlace(content: SharedFolder(folder), directory: directory).check()
-    #expect(try SharedFolder(folder).identity() == SharedFolder(folder).identity())
   }
 
   @Test func aMissingFolderIsNotMade() throws {
     let content = SharedFolder(directory.file("none"))
-    #expect(throws: SharedContentError.self) { try content.identity() }
+    #expect(throws: SharedContentError.self) { try content.identity(claiming: 1) }
     let place = SharedPlace(content: content, directory: directory)
     let (path, digest) = try place.file([1])
     #expect(throws: SharedContentError.self) { try content.publish(SharedCopy(of: digest), fromFile: path, size: 1) }
@@ -136,14 +138,16 @@ struct SharedPlace {
 
   @Test func aFolderOfOtherFilesIsRefused() throws {
     try "mine".write(toFile: folder + "/letter.txt", atomically: true, encoding: .utf8)
-    let error = #expect(throws: SharedContentError.self) { try SharedFolder(folder).identity() }
+    let error = #expect(throws: SharedContentError.self) { try SharedFolder(folder).identity(claiming: 1) }
     #expect(error?.description.contains("empty folder") == true)
   }
 
   @Test func unfinishedFilesOfYesterdayAreRemoved() throws {
     let content = SharedFolder(folder)
-    _ = try content.identity()
-    for name in ["old", "new"] { try "x".write(toFile: folder + "/incoming/\(name)", atomically: false, encoding: .utf8) }
+    _ = try content.identity(claiming: 1)
+    for name in ["old", "new"] {
+      try "x".write(toFile: folder + "/incoming/\(name)", atomically: false, encoding: .utf8)
+    }
     let yesterday = Date(timeIntervalSinceNow: -2 * 86400)
     try FileManager.default.setAttributes([.modificationDate: yesterday], ofItemAtPath: folder + "/incoming/old")
     try content.removeLeftovers()
@@ -153,9 +157,11 @@ struct SharedPlace {
   @Test func nodesThatBeginTogetherAgree() throws {
     let found = Mutex<Set<UInt64>>([])
     let done = Observed(0)
-    for _ in 0..<8 {
+    for number in 1...8 {
       Thread { [folder] in
-        if let identity = try? SharedFolder(folder).identity() { found.withLock { _ = $0.insert(identity) } }
+        if let identity = try? SharedFolder(folder).identity(claiming: UInt64(number)) {
+          found.withLock { _ = $0.insert(identity) }
+        }
         done.update { $0 += 1 }
       }.start()
     }

@@ -10,7 +10,7 @@ final class MemoryContent: SharedContent {
   private struct State {
     var copies: [SharedCopy: [UInt8]] = [:]
     var counts: [Call: Int] = [:]
-    var identity: UInt64 = 1
+    var identity: UInt64?
     var before: (@Sendable (Call) -> SharedContentError?)?
     var after: (@Sendable (Call) -> SharedContentError?)?
   }
@@ -27,7 +27,7 @@ final class MemoryContent: SharedContent {
   /// Runs `action` after each call. The call fails with the error that it returns, although it had its effect.
   func after(_ action: (@Sendable (Call) -> SharedContentError?)?) { state.withLock { $0.after = action } }
 
-  func setIdentity(_ number: UInt64) { state.withLock { $0.identity = number } }
+  func setIdentity(_ number: UInt64?) { state.withLock { $0.identity = number } }
 
   func count(_ call: Call) -> Int { state.withLock { $0.counts[call] ?? 0 } }
 
@@ -58,9 +58,12 @@ final class MemoryContent: SharedContent {
     if let error = state.withLock({ $0.after })?(call) { throw error }
   }
 
-  func identity() throws(SharedContentError) -> UInt64 {
+  func identity(claiming new: UInt64?) throws(SharedContentError) -> UInt64? {
     try begin(.identity)
-    return state.withLock { $0.identity }
+    return state.withLock { state in
+      state.identity = state.identity ?? new
+      return state.identity
+    }
   }
 
   func publish(_ copy: SharedCopy, fromFile path: String, size: Int) throws(SharedContentError) {

@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 import TestSupport
 
-/// Whatever an owner acknowledged, its successor can serve from the shared content.
+/// A successor can serve everything that an owner acknowledged.
 @Suite struct SharedContentTests {
   /// The names that an owner has acknowledged, and all texts that it was asked to store.
   private final class Witness: Sendable {
@@ -89,13 +89,15 @@ import TestSupport
     }
   }
 
-  /// On the metadata of each death, names have what was acknowledged, except the one that was just being changed.
+  /// On the metadata of each death, names have the acknowledged objects. The name that was just being changed may differ.
   private func expectUnacknowledgedAreAbsent(_ state: Witness.State, _ shared: MemoryContent, _ seed: UInt64) throws {
     for (metadata, acknowledged, changing) in state.copies {
       let successor = try SharedNode(shared, metadata: metadata)
       for name in state.attempted.keys {
         let object = try successor.store.object(TestFiles.name(name))
-        if name != changing { #expect((object == nil) == ((acknowledged[name] ?? nil) == nil), "seed \(seed), \(name)") }
+        if name != changing {
+          #expect((object == nil) == ((acknowledged[name] ?? nil) == nil), "seed \(seed), \(name)")
+        }
         guard object != nil, let text = try? successor.text(name) else { continue }
         #expect(state.attempted[name]?.contains(text) == true, "seed \(seed), \(name)")
       }
@@ -137,7 +139,7 @@ import TestSupport
   @Test func documentsAndFileAreCommittedWithTheirCopy() throws {
     for isCommitted in [true, false] {
       let shared = MemoryContent()
-      let owner = try SharedNode(shared)
+      let owner = try SharedNode(shared, wasCommitted: true)
       let copy = Mutex<String?>(nil)
       _ = try owner.store.put(
         TestFiles.name("a"), owner.store.incoming("both"), ObjectAttributes(),
@@ -146,7 +148,8 @@ import TestSupport
           copy.withLock { $0 = path }
         })
       #expect(try owner.text("a") == "both")
-      let successor = try SharedNode(shared, metadata: try #require(copy.withLock { $0 }), wasCommitted: isCommitted)
+      let path: String = try #require(copy.withLock { $0 })
+      let successor = try SharedNode(shared, metadata: path, wasCommitted: isCommitted)
       #expect(try successor.text("a") == (isCommitted ? "both" : nil))
     }
   }
@@ -177,16 +180,28 @@ import TestSupport
     // The content has an object, but no copy.
     try owner.put("b", "before")
     #expect(shared.copies.count == 1)
-    let other = MemoryContent()
-    other.setIdentity(2)
-    #expect(try owner.store.shareStored() == FileStore.Shared())
+    #expect(try owner.store.shareStored().contents == 0)
     let successor = try SharedNode(shared, metadata: try owner.copyMetadata())
     #expect(try successor.text("a") == "before")
+  }
+
+  /// A folder that is not mounted is an empty place, and a mistyped prefix may lead to that of other files.
+  @Test(arguments: [nil, 2] as [UInt64?]) func anotherPlaceIsRefused(identity: UInt64?) throws {
+    let owner = try SharedNode(MemoryContent())
+    try owner.put("a", "kept")
+    let other = MemoryContent()
+    other.setIdentity(identity)
     let stranger = try SharedNode(other, metadata: try owner.copyMetadata())
     #expect(throws: FilesError.self) { try stranger.text("a") }
     #expect(throws: FilesError.self) { try stranger.put("c", "c") }
     #expect(throws: FilesError.self) { try stranger.store.sweepShared() }
     #expect(other.copies.isEmpty)
+    // Other files cannot claim a place that has an owner.
+    let claimed = MemoryContent()
+    try SharedNode(claimed).put("a", "kept")
+    let second = try SharedNode(claimed)
+    #expect(throws: FilesError.self) { try second.put("b", "b") }
+    #expect(throws: FilesError.self) { try second.store.sweepShared() }
   }
 
   @Test func storedContentIsSharedOnce() throws {

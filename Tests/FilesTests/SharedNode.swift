@@ -39,7 +39,8 @@ final class SharedNode: Sendable {
     configuration.objectWaits = { waits.action.withLock { $0 }?() }
     self.waits = waits
     store = FileStore(
-      metadata: FaultyStore(metadata, faults), contents: try ContentDirectory(directory.path), configuration: configuration)
+      metadata: FaultyStore(metadata, faults), contents: try ContentDirectory(directory.path),
+      configuration: configuration)
     try store.recover()
   }
 

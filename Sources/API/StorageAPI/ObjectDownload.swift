@@ -33,7 +33,11 @@ struct ObjectDownload: Sendable {
   ) throws(FilesError) {
     let found: ObjectContent
     do throws(FilesError) { found = try find(false) } catch .notCached {
-      return storageRequest.work { () throws(FilesError) in try find(true) } then: { send($0, conditions) }
+      return storageRequest.work { () throws(FilesError) in
+        try find(true)
+      } then: {
+        send($0, conditions)
+      }
     }
     send(found, conditions)
   }

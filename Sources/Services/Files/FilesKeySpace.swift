@@ -12,7 +12,7 @@ package enum FilesKeySpace {
     case uploads = 0x40  // upload ID → upload record
     case pendingCommit = 0x50  // (empty) → a commit of an object together with documents, see StagedFileCommit
     case use = 0x60  // (empty) → the bytes of all objects, also old versions, 8 bytes
-    case shared = 0x70  // (empty) → the identity of the shared content, 8 bytes
+    case shared = 0x70  // (empty) → the identity of the shared content, 8 bytes; 1 if the place was claimed
     case sharedSweep = 0x78  // (empty) → the time of the last sweep that removed shared content, 8 bytes
   }
 

@@ -10,10 +10,11 @@ package protocol SharedContent: Sendable {
   /// The size of the largest content that the place accepts, in bytes.
   var bytesMax: Int { get }
 
-  /// Returns the identity of the place: a random number, which the first call stores there. A folder whose file system is
-  /// not mounted, or a mistyped prefix of a bucket, has another one.
+  /// Returns the identity of the place, a random number, or `nil` without one. A folder whose file system is not mounted,
+  /// or a mistyped prefix of a bucket, has none or another one.
+  /// - Parameter new: the number to store if the place has none. Then the place belongs to the files with this number.
   /// - Throws: ``SharedContentError`` if the place cannot be reached.
-  func identity() throws(SharedContentError) -> UInt64
+  func identity(claiming new: UInt64?) throws(SharedContentError) -> UInt64?
 
   /// Stores a new copy of a file, and returns when it is durable. It exists as a whole or not at all.
   /// - Throws: ``SharedContentError``. Then the copy may exist nevertheless, or appear later.

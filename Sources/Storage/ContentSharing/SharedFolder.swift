@@ -3,7 +3,7 @@ import Glibc
 
 /// Shared content in a folder on a file system that all nodes mount, such as NFS or CephFS.
 ///
-///     DIR/hearth-files-id                                 the identity, see ``SharedContent/identity()``
+///     DIR/hearth-files-id                                 the identity, see ``SharedContent/identity(claiming:)``
 ///     DIR/content/{2 digits}/{62 digits}/{16 digits}      the copies of a content, by its SHA-256
 ///     DIR/incoming/{16 digits}                            a copy that is being written
 ///
@@ -22,25 +22,28 @@ package final class SharedFolder: SharedContent {
 
   // MARK: The identity
 
-  package func identity() throws(SharedContentError) -> UInt64 {
+  package func identity(claiming new: UInt64?) throws(SharedContentError) -> UInt64? {
     let file = "\(path)/hearth-files-id"
-    if let found = try storedIdentity(file), exists("\(path)/content"), exists("\(path)/incoming") { return found }
-    // Nothing else may be in a folder that has no identity yet: it may be a wrong path.
-    guard exists(file) || isEmpty() else {
+    if let found = try storedIdentity(file) { return found }
+    guard let new else { return nil }
+    // Nothing else may be in a folder that has no identity yet: it may be a wrong path. Folders without files may be left of
+    // an interrupted call.
+    guard isUnused() else {
       throw .refused("\(path) has other files and no shared files of Hearth; name an empty folder")
     }
-    let copy = SharedCopy(of: ContentDigest(bytes: []))
-    let new = "\(path)/.hearth-files-id.\(copy.numberText)"
-    defer { unlink(new) }
-    try write(Array("\(copy.numberText)\n".utf8), toNewFile: new)
-    // The link fails if another node was faster.
-    if Glibc.link(new, file) != 0, errno != EEXIST { throw failure("link", file) }
     // Only here: a file system that is not mounted later has no such folders, so nothing is written in its place.
     try makeFolder("\(path)/content")
     try makeFolder("\(path)/incoming")
+    let text = SharedCopy(of: ContentDigest(bytes: []), number: new).numberText
+    let source = "\(path)/.hearth-files-id.\(SharedCopy(of: ContentDigest(bytes: [])).numberText)"
+    defer { unlink(source) }
+    try write(Array("\(text)\n".utf8), toNewFile: source)
+    // The link fails if another node was faster.
+    if Glibc.link(source, file) != 0, errno != EEXIST {
+      guard Self.hasNoLinks(errno), rename(source, file) == 0 else { throw failure("link", file) }
+    }
     try sync(folder: path)
-    guard let found = try storedIdentity(file) else { throw .damaged("\(file) is not readable") }
-    return found
+    return try storedIdentity(file)
   }
 
   private func storedIdentity(_ file: String) throws(SharedContentError) -> UInt64? {
@@ -52,15 +55,16 @@ package final class SharedFolder: SharedContent {
     defer { close(descriptor) }
     var bytes = [UInt8](repeating: 0, count: 17)
     let count = read(descriptor, &bytes, bytes.count)
-    guard count >= 16, let number = Hexadecimal.bytes(String(decoding: bytes.prefix(16), as: UTF8.self)) else {
+    guard count >= 16, let number = SharedCopy.number(String(decoding: bytes.prefix(16), as: UTF8.self)) else {
       throw .damaged("\(file) has no identity; restore it from a backup of the folder")
     }
-    return number.reduce(0) { $0 << 8 | UInt64($1) }
+    return number
   }
 
-  private func exists(_ file: String) -> Bool { access(file, F_OK) == 0 }
-
-  private func isEmpty() -> Bool { Self.names(in: path)?.allSatisfy { $0 == "lost+found" } ?? true }
+  private func isUnused() -> Bool {
+    let known: Set = ["lost+found", "content", "incoming"]
+    return Self.names(in: path)?.allSatisfy { known.contains($0) } ?? true
+  }
 
   // MARK: Copies
 
@@ -166,7 +170,9 @@ package final class SharedFolder: SharedContent {
       var status = stat()
       let file = "\(path)/incoming/\(name)"
       // The clock of the file system may be another one, but not by a day.
-      if stat(file, &status) == 0, status.st_mtim.tv_sec + SharedContentLimits.leftoverSeconds < now.tv_sec { unlink(file) }
+      if stat(file, &status) == 0, status.st_mtim.tv_sec + SharedContentLimits.leftoverSeconds < now.tv_sec {
+        unlink(file)
+      }
     }
   }
 

@@ -55,10 +55,12 @@ import TestSupport
   }
 
   @Test func identityIsStoredOnce() throws {
-    let identity = try content().identity()
-    #expect(try content().identity() == identity)
+    #expect(try content().identity(claiming: nil) == nil)
+    #expect(try content().identity(claiming: 7) == 7)
+    #expect(try content().identity(claiming: 8) == 7)
+    #expect(try content().identity(claiming: nil) == 7)
     bucket.objects["hearth-files-id"]?.content = Array("damage".utf8)
-    #expect(throws: SharedContentError.self) { try content().identity() }
+    #expect(throws: SharedContentError.self) { try content().identity(claiming: nil) }
   }
 
   @Test func interruptedPublicationIsNotWholeAndGoesAfterADay() throws {
@@ -101,8 +103,9 @@ import TestSupport
     try SharedFilesOption.place(Arguments(words, for: Self.command)) { SharedFolder("/postgres") }
   }
 
-  private static let command = Command(
-    "test", summary: "", options: SharedFilesOption.options + [], run: { _ in 0 })
+  private static var command: Command {
+    Command(name: "test", summary: "", options: SharedFilesOption.options, run: { _ in 0 })
+  }
 
   @Test func optionsChooseThePlace() throws {
     #expect(try place() == nil)

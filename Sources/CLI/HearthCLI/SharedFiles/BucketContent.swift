@@ -6,7 +6,7 @@ import Synchronization
 
 /// Shared content in a bucket:
 ///
-///     hearth-files-id                                the identity, see `SharedContent.identity()`
+///     hearth-files-id                                the identity, see `SharedContent.identity(claiming:)`
 ///     content/{sha256}/{16 digits}                   a copy of at most ``pieceBytes``
 ///     content/{sha256}/{16 digits}+{count}           an empty object that says that a copy has so many pieces
 ///     pieces/{sha256}/{16 digits}/{number}           a piece
@@ -38,15 +38,13 @@ final class BucketContent: SharedContent {
     clients = BucketClients(countMax: Self.clientsMax, waitSeconds: Self.waitSeconds, makeClient)
   }
 
-  func identity() throws(SharedContentError) -> UInt64 {
+  func identity(claiming new: UInt64?) throws(SharedContentError) -> UInt64? {
     try call { bucket in
       if let found = try bucket.get(Self.identityName) { return try Self.identity(found, place) }
-      let new = SharedCopy(of: ContentDigest(bytes: [])).numberText
-      _ = try bucket.putNew(Self.identityName, Array(new.utf8))
-      guard let found = try bucket.get(Self.identityName) else {
-        throw SharedContentError.unavailable("\(self.place) lost the object \(Self.identityName)")
-      }
-      return try Self.identity(found, place)
+      guard let new else { return nil }
+      let text = SharedCopy(of: ContentDigest(bytes: []), number: new).numberText
+      _ = try bucket.putNew(Self.identityName, Array(text.utf8))
+      return try bucket.get(Self.identityName).map { try Self.identity($0, place) }
     }
   }
 

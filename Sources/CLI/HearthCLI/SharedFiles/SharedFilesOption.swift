@@ -30,7 +30,9 @@ enum SharedFilesOption {
     }
     switch choice {
     case .folder, .postgres:
-      if !given.isEmpty { throw arguments.refusal(of: given, "needs a bucket, such as --shared-files s3://files/hearth") }
+      if !given.isEmpty {
+        throw arguments.refusal(of: given, "needs a bucket, such as --shared-files s3://files/hearth")
+      }
     case .s3, .cloudStorage: break
     }
     switch choice {

@@ -178,8 +178,8 @@ package final class ContentDirectory: Sendable {
   /// Returns the size of stored content, or `nil` if it does not exist.
   package func size(of digest: ContentDigest) -> Int? { Self.size(of: file(of: digest)) }
 
-  /// Whether the file of content says that the shared content has a copy, or `nil` if there is no file. Only such files may
-  /// leave the cache. The mark is that nobody may write the file, so it needs no record, and a lost one costs a copy.
+  /// Whether the mark of a content's file says that the shared content has a copy, or `nil` without a file. Only marked
+  /// files may leave the cache. The mark is that nobody may write the file, so it needs no record, and a lost one costs a copy.
   func isMarkedShared(_ digest: ContentDigest) -> Bool? {
     var status = stat()
     return stat(file(of: digest), &status) == 0 ? status.st_mode & 0o200 == 0 : nil
@@ -187,6 +187,12 @@ package final class ContentDirectory: Sendable {
 
   /// Marks the file of content after a copy was shared.
   func markShared(_ digest: ContentDigest) { chmod(file(of: digest), 0o400) }
+
+  /// Whether the directory is a cache of shared content, so content may be missing.
+  package var isCache: Bool { Self.size(of: identityFile) != nil }
+
+  /// The file with the identity of the place to which the marks belong.
+  var identityFile: String { "\(path)/shared-content" }
 
   /// Removes the mark.
   func unmarkShared(_ digest: ContentDigest) { chmod(file(of: digest), 0o600) }

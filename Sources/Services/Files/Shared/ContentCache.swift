@@ -11,12 +11,12 @@ import Synchronization
 /// - Files without the mark of ``ContentDirectory/markShared(_:)`` never leave the cache.
 /// - The time of the last use is that of the file's last change. It survives a restart and needs no memory.
 final class ContentCache: Sendable {
-  /// What is known of the place.
+  /// The state of the cache, and the findings about the place.
   private struct State {
     var isIdentified = false
     /// The fetches under way.
     var fetches: [ContentDigest: ContentFetch] = [:]
-    /// The threads that fetch or publish.
+    /// The threads that fetch.
     var threads = 0
     /// The bytes of the cached files, or `nil` if they were not counted yet. Only the next count is exact.
     var bytes: Int?
@@ -26,7 +26,7 @@ final class ContentCache: Sendable {
     var retired: [SharedCopy: Int64] = [:]
   }
 
-  /// The most threads that may fetch or publish, so that others remain for requests that need no shared content.
+  /// The most threads that may fetch, so that others remain for requests that need no shared content.
   static let threadsMax = WorkerLimits.filesThreadsMax / 2
   /// The longest wait for the fetch of another thread, in seconds.
   private static let waitSeconds = 120
@@ -116,10 +116,16 @@ final class ContentCache: Sendable {
     for copy in copies.prefix(Self.copiesTriedMax) {
       let incoming = try contents.makeIncoming("fetch-\(FileStore.randomID())")
       guard try receive(copy, content, incoming) else { continue }
+      // The file may leave the cache at once, so the reader gets it before it has its name.
+      let descriptor = try incoming.openAgain()
+      flock(descriptor, LOCK_SH | LOCK_NB)
       incoming.markShared()
-      try contents.publish(incoming, as: content.digest)
+      do throws(FilesError) { try contents.publish(incoming, as: content.digest) } catch {
+        close(descriptor)
+        throw error
+      }
       added(content.size)
-      return try open(content)
+      return descriptor
     }
     suspect(content.digest)
     return nil
@@ -151,7 +157,7 @@ final class ContentCache: Sendable {
     return false
   }
 
-  // MARK: What is known of the content
+  // MARK: Findings about content
 
   private func suspect(_ digest: ContentDigest) {
     state.withLock { if $0.suspects.count < Self.suspectsMax { $0.suspects.insert(digest) } }
@@ -162,8 +168,6 @@ final class ContentCache: Sendable {
 
   /// Stores a new copy. Returns the boot time at which that began, in seconds.
   func publish(_ content: ContentSummary, fromFile path: String) throws(FilesError) -> Int64 {
-    try enter()
-    defer { state.withLock { $0.threads -= 1 } }
     let begun = BootTime.seconds
     do throws(SharedContentError) {
       try shared.publish(SharedCopy(of: content.digest), fromFile: path, size: content.size)
@@ -215,10 +219,7 @@ final class ContentFetch: Sendable {
       throw .sharedContent("the fetch of a content takes too long")
     }
     guard let first = try outcome.get() else { return nil }
-    // Another open file, with an offset and a lock of its own.
-    let path = "/proc/self/fd/\(first)"
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw ContentDirectory.failure("open", path) }
+    let descriptor = try ContentFile.openAgain(first)
     flock(descriptor, LOCK_SH | LOCK_NB)
     return descriptor
   }

@@ -9,7 +9,7 @@ import Synchronization
 /// another object that refers to the content, the copy of that object stays.
 final class ContentCover: Sendable {
   private let digest: ContentDigest
-  /// The boot time at which the publication of a copy began, in seconds, or `nil` if there was none.
+  /// The boot time at which the publication of a copy began, in seconds, or `nil` without one.
   private let begun: Int64?
   private let missing = Atomic<Bool>(false)
 

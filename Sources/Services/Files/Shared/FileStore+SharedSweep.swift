@@ -24,9 +24,7 @@ extension FileStore {
     for part in UInt8.min...UInt8.max {
       for digest in contents.digests(part: part) where contents.isMarkedShared(digest) == false {
         try holding(digest) { () throws(FilesError) in
-          let snapshot = try self.snapshot()
-          defer { snapshot.end() }
-          guard try snapshot.holders(of: digest) > 0, let size = contents.size(of: digest) else { return }
+          guard try isReferred(digest), let size = contents.size(of: digest) else { return }
           let content = ContentSummary(size: size, crc32c: 0, md5: [], digest: digest)
           do throws(FilesError) {
             try requireAccepted(bytes: size)
@@ -61,9 +59,8 @@ extension FileStore {
         FilesKeySpace.sharedSweep, (0..<8).map { UInt8(truncatingIfNeeded: now >> (56 - 8 * $0)) })
     }
     var removed = 0
-    let snapshot = try self.snapshot()
-    defer { snapshot.end() }
-    for copy in due where try isUnheld(copy.digest, snapshot) {
+    // A snapshot is not held while the place is busy.
+    for copy in try withoutObjects(due) {
       do throws(SharedContentError) { try cache.shared.remove(copy) } catch { throw FilesError(error) }
       cache.withRetired { _ = $0.removeValue(forKey: copy) }
       removed += 1
@@ -77,6 +74,14 @@ extension FileStore {
     guard let cache else { return }
     try requireSharedIdentity(cache)
     do throws(SharedContentError) { try cache.shared.removeLeftovers() } catch { throw FilesError(error) }
+  }
+
+  private func withoutObjects(_ copies: [SharedCopy]) throws(FilesError) -> [SharedCopy] {
+    let snapshot = try self.snapshot()
+    defer { snapshot.end() }
+    var found: [SharedCopy] = []
+    for copy in copies where try isUnheld(copy.digest, snapshot) { found.append(copy) }
+    return found
   }
 
   /// Notes the copies to which no object refers. Returns those that were noted an hour ago.

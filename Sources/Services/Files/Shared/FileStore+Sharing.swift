@@ -4,7 +4,7 @@ import KeyValue
 import Synchronization
 
 // The order of an upload: its file gets its name, a copy of it becomes durable in the shared content, and then a
-// transaction refers to it. Whatever is acknowledged, another node can serve.
+// transaction refers to it. So another node can serve each object that was acknowledged.
 extension FileStore {
   /// Checks that content of a size can be stored.
   /// - Throws: ``FilesError/tooLarge(bytesMax:)`` if the shared content does not accept it.
@@ -89,7 +89,7 @@ extension FileStore {
     throw .sharedContent("\(cache.shared.place) is too slow")
   }
 
-  private func isReferred(_ digest: ContentDigest) throws(FilesError) -> Bool {
+  func isReferred(_ digest: ContentDigest) throws(FilesError) -> Bool {
     let snapshot = try self.snapshot()
     defer { snapshot.end() }
     return try snapshot.holders(of: digest) > 0
@@ -97,40 +97,54 @@ extension FileStore {
 
   // MARK: The identity of the place
 
-  /// Checks once that the shared content is that of these files. The first check stores its identity in the metadata, and
-  /// so on all nodes.
+  /// Checks once that the shared content is that of these files. The first check claims the place: it stores a random number
+  /// in the metadata, and so on all nodes, and then in the place. A place that other files claimed is refused, because the
+  /// sweeps of the one would remove the content of the other.
   /// - Throws: ``FilesError/sharedContent(_:)`` if it is another one, or cannot be reached.
   func requireSharedIdentity(_ cache: ContentCache) throws(FilesError) {
     if cache.isIdentified { return }
-    let found: UInt64
-    do throws(SharedContentError) { found = try cache.shared.identity() } catch { throw FilesError(error) }
-    let bytes = (0..<8).map { UInt8(truncatingIfNeeded: found >> (56 - 8 * $0)) }
-    let snapshot = try self.snapshot()
-    var stored: [UInt8]?
-    do throws(FilesError) { stored = try snapshot.read(FilesKeySpace.shared).map { Array($0) } } catch {
-      snapshot.end()
-      throw error
-    }
-    snapshot.end()
-    if stored == nil {
-      stored = try change { (transaction, _, _) throws(FilesError) in
+    var record = try sharedRecord()
+    if record == nil {
+      record = try change { (transaction, _, _) throws(FilesError) in
         if let earlier = try transaction.read(FilesKeySpace.shared) { return Array(earlier) }
-        try transaction.write(FilesKeySpace.shared, bytes)
-        return bytes
+        let new = (0..<8).map { _ in UInt8.random(in: 0...255) } + [0]
+        try transaction.write(FilesKeySpace.shared, new)
+        return new
       }
     }
-    guard stored == bytes else {
-      throw .sharedContent(
-        "\(cache.shared.place) is not the place of these files: it has another identity. Is its file system mounted, and "
-          + "is its name right?")
+    guard let record, record.count == 9 else {
+      throw .storage(.corruption(path: "files", detail: "the record of the shared content is not valid"))
     }
-    try forgetMarks(ofOtherThan: bytes)
+    let identity = record[..<8].reduce(0) { $0 << 8 | UInt64($1) }
+    let isClaimed = record[8] == 1
+    let found: UInt64?
+    do throws(SharedContentError) { found = try cache.shared.identity(claiming: isClaimed ? nil : identity) } catch {
+      throw FilesError(error)
+    }
+    guard found == identity else {
+      throw .sharedContent(
+        "\(cache.shared.place) " + (found == nil ? "is empty" : "belongs to other files")
+          + ", and is not the place of these files. Is its file system mounted, and is its name right?")
+    }
+    if !isClaimed {
+      try change { (transaction, _, _) throws(FilesError) in
+        try transaction.write(FilesKeySpace.shared, record[..<8] + [1])
+      }
+    }
+    try forgetMarks(ofOtherThan: Array(record[..<8]))
     cache.identified()
+  }
+
+  /// Returns the stored identity of the place, and whether the place was claimed.
+  private func sharedRecord() throws(FilesError) -> [UInt8]? {
+    let snapshot = try self.snapshot()
+    defer { snapshot.end() }
+    return try snapshot.read(FilesKeySpace.shared).map { Array($0) }
   }
 
   /// Removes the marks of shared content if they belong to another place.
   private func forgetMarks(ofOtherThan identity: [UInt8]) throws(FilesError) {
-    let file = "\(contents.path)/shared-content"
+    let file = contents.identityFile
     let wanted = [UInt8]("\(ContentDigest(bytes: identity).text)\n".utf8)
     var found = [UInt8](repeating: 0, count: wanted.count)
     let descriptor = Glibc.open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -140,7 +154,8 @@ extension FileStore {
     for part in UInt8.min...UInt8.max {
       for digest in contents.digests(part: part) { contents.unmarkShared(digest) }
     }
-    guard pwrite(descriptor, wanted, wanted.count, 0) == wanted.count, contents.isInMemory || fsync(descriptor) == 0 else {
+    guard pwrite(descriptor, wanted, wanted.count, 0) == wanted.count, contents.isInMemory || fsync(descriptor) == 0
+    else {
       throw ContentDirectory.failure("write", file)
     }
   }

@@ -28,7 +28,7 @@ package final class PostgresContent: SharedContent {
   private let connections: ContentConnections
   private let hasTables = Mutex(false)
 
-  /// Creates the place without a connection. The first call makes the tables, if there are none.
+  /// Creates the place without a connection. The first call makes the tables if they do not exist.
   /// - Throws: ``PostgresFailure/notAURL``.
   package init(_ url: String, bytesMax: Int = standardBytesMax) throws(PostgresFailure) {
     self.bytesMax = bytesMax
@@ -37,11 +37,10 @@ package final class PostgresContent: SharedContent {
 
   package var place: String { "PostgreSQL" }
 
-  package func identity() throws(SharedContentError) -> UInt64 {
+  package func identity(claiming new: UInt64?) throws(SharedContentError) -> UInt64? {
     try call { (connection) throws(PostgresFailure) in
-      _ = try perform(Self.addIdentity, [.bits(.random(in: 0 ... .max))], connection)
-      guard let identity = try perform(Self.identity, [], connection).bits(0, 0) else { throw .unexpectedAnswer }
-      return identity
+      if let new { _ = try perform(Self.addIdentity, [.bits(new)], connection) }
+      return try perform(Self.identity, [], connection).bits(0, 0)
     }
   }
 
