@@ -84,7 +84,8 @@ import TestSupport
   @Test(.enabled(if: ProcessInfo.processInfo.environment["HEARTH_MEASURE"] != nil)) func measuresThroughput() throws {
     let place = SharedPlace(content: try PostgresContent(server.makeDatabase("files")), directory: directory)
     var random = SplitMix(seed: 1)
-    let bytes = (0..<(64 << 20) / 8).flatMap { _ in withUnsafeBytes(of: random.next()) { Array($0) } }
+    let part = (0..<(1 << 20) / 8).flatMap { _ in withUnsafeBytes(of: random.next()) { Array($0) } }
+    let bytes = [UInt8](repeatElement(part, count: 64).joined())
     let (path, digest) = try place.file(bytes)
     let copy = SharedCopy(of: digest)
     let clock = ContinuousClock()
