@@ -1,3 +1,4 @@
+import Callers
 import ContentSharing
 import Files
 import FileService
