@@ -79,7 +79,7 @@ dist: packages ## Build and test .build/dist: a tarball and a Debian package tha
 
 image: packages ## Build and test an OCI image in .build/dist, which podman and docker can load
 	swift build -c release --product hearth --static-swift-stdlib --scratch-path .build/static
-	@.ci/packages libcurl4 ca-certificates icu-devtools
+	@.ci/packages libcurl4 libpq5 ca-certificates icu-devtools
 	@.ci/unpacked .build/peers umoci runc || echo "Skipped: umoci and runc cannot be downloaded."
 	@.ci/image .build/static/release/hearth
 

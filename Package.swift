@@ -63,7 +63,6 @@ let package = Package(
     debian("COpenSSL", pkgConfig: "openssl", "libssl-dev"),
     debian("CCrypto", pkgConfig: "libcrypto", "libssl-dev"),
     debian("CSodium", pkgConfig: "libsodium", "libsodium-dev"),
-    debian("CPostgres", pkgConfig: "libpq", "libpq-dev"),
     debian("CXCrypt", "libcrypt-dev"),
     debian("CZlib", pkgConfig: "zlib", "zlib1g-dev"),
     debian("CZstd", pkgConfig: "libzstd", "libzstd-dev"),
@@ -85,6 +84,8 @@ let package = Package(
     .target(name: "CConsole", path: path("CConsole", in: "C"), exclude: ["files"]),
     // Of the package libcurl4-openssl-dev. Not linked: the first request loads the library.
     .target(name: "CCurl", path: path("CCurl", in: "C")),
+    // Of the package libpq-dev. Not linked: the first connection to PostgreSQL loads the library.
+    .target(name: "CPostgres", path: path("CPostgres", in: "C")),
     // Of the package libstemmer0d. Not linked: the first search for a text loads the library.
     .target(name: "CStemmer", path: path("CStemmer", in: "C")),
     // Of the package libicu72 or a later one. Not linked: the first text to divide into words loads the library.
@@ -109,7 +110,12 @@ let package = Package(
     // The commit log in front of LMDB. It changes files only through a protocol of its own, which tests simulate.
     library("LogEngine", in: "Storage", ["LMDBEngine", "KeyValue", "CXXHash"], unchecked),
     library("SharedLog", in: "Storage", ["LogEngine", "KeyValue"]),
-    library("PostgresEngine", in: "Storage", ["SharedLog", "LogEngine", "CPostgres"]),
+    library("Replication", in: "Storage", ["SharedLog", "LogEngine", "LMDBEngine", "KeyValue"]),
+    // The content of files that all nodes of a cluster reach.
+    library("ContentSharing", in: "Storage", ["Basics"]),
+    library(
+      "PostgresEngine", in: "Storage",
+      ["SharedLog", "ContentSharing", "LogEngine", "KeyValue", "Digests", "Basics", "CPostgres"]),
     library("KeyEncoding", in: "Storage", ["WireFormat", "DocumentModel"]),
     library("TextAnalysis", in: "Storage", ["WireFormat", "DocumentModel", "CICU", "CStemmer"]),
     library("Matching", in: "Storage", ["KeyEncoding", "WireFormat", "DocumentModel"]),
@@ -153,12 +159,13 @@ let package = Package(
       "Accounts", in: "Services",
       ["KeyValue", "WireFormat", "DocumentModel", "Basics", "CCrypto", "CSodium", "CXCrypt"]),
     library("IdentityService", in: "Services", ["Accounts", "WireFormat", "DocumentModel", "Basics"]),
-    library("Files", in: "Services", ["KeyValue", "WireFormat", "DocumentModel", "Digests", "Basics"]),
+    library(
+      "Files", in: "Services", ["ContentSharing", "KeyValue", "WireFormat", "DocumentModel", "Digests", "Basics"]),
     library(
       "Hosting", in: "Services", ["WireFormat", "Compression", "Digests", "Basics", "CBeneath", "CRE2"]),
     library(
       "FileService", in: "Services",
-      ["Files", "DatabaseService", "Callers", "RulesEngine", "WireFormat", "DocumentModel"]),
+      ["Files", "ContentSharing", "DatabaseService", "Callers", "RulesEngine", "WireFormat", "DocumentModel"]),
 
     // HTTP and the APIs.
     library("WebClient", in: "HTTP", ["CCurl"]),
@@ -209,9 +216,9 @@ let package = Package(
       "HearthServer", in: "Server",
       [
         "Gateway", "GatewayCore", "ConsoleAPI", "OperationsAPI", "Transport", "IdentityService", "Accounts",
-        "FileService", "Files",
-        "Hosting", "DatabaseService", "Callers", "RulesTesting", "RulesEngine", "DocumentStore", "LogEngine",
-        "LMDBEngine", "KeyValue",
+        "FileService", "Files", "ContentSharing",
+        "Hosting", "DatabaseService", "Callers", "RulesTesting", "RulesEngine", "DocumentStore", "PostgresEngine",
+        "Replication", "SharedLog", "LogEngine", "LMDBEngine", "KeyValue",
         "FixtureTree", "TextAnalysis",
         "WireFormat", "DocumentModel", "Basics",
       ]),
@@ -222,9 +229,10 @@ let package = Package(
     library(
       "HearthCLI", in: "CLI",
       [
-        "CTimex", "HearthServer", "IdentityService", "Accounts", "Files", "Hosting", "Transport", "WebClient",
+        "CTimex", "HearthServer", "IdentityService", "Accounts", "Files", "ContentSharing", "Hosting", "Transport",
+        "WebClient",
         "DatabaseService",
-        "DocumentStore", "LogEngine", "LMDBEngine", "Digests", "Compression",
+        "DocumentStore", "PostgresEngine", "LogEngine", "LMDBEngine", "Digests", "Compression",
         "KeyValue",
         "RulesTesting",
         "RulesEngine", "Archives", "FirebaseExport", "FixtureTree", "TextAnalysis", "WireFormat", "DocumentModel",
@@ -260,7 +268,14 @@ let package = Package(
     tests("ArchivesTests", ["Archives", "FixtureTree", "Compression", "TestSupport"]),
     tests("FirebaseExportTests", ["FirebaseExport", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("LMDBEngineTests", ["LogEngine", "LMDBEngine", "KeyValue", "TestSupport"]),
-    tests("SharedLogTests", ["PostgresEngine", "SharedLog", "LogEngine", "LMDBEngine", "KeyValue", "TestSupport"]),
+    library("ClusterTesting", in: "Tools", ["SharedLog", "LogEngine", "TestSupport"]),
+    tests("SharedLogTests", ["ClusterTesting", "PostgresEngine", "SharedLog", "LogEngine", "TestSupport"]),
+    tests(
+      "ReplicationTests",
+      [
+        "ClusterTesting", "Replication", "PostgresEngine", "SharedLog", "LogEngine", "LMDBEngine", "KeyValue",
+        "TestSupport",
+      ]),
     tests(
       "DocumentStoreTests",
       [
@@ -305,11 +320,16 @@ let package = Package(
     tests(
       "FileServiceTests",
       [
-        "FileService", "Files", "DatabaseService", "Callers", "RulesEngine", "DocumentStore", "LMDBEngine", "KeyValue",
-        "WireFormat", "DocumentModel", "TestSupport",
+        "FileService", "Files", "ContentSharing", "DatabaseService", "Callers", "RulesEngine", "DocumentStore",
+        "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport",
       ]),
     tests("HostingTests", ["Hosting", "WireFormat", "TestSupport"]),
-    tests("FilesTests", ["Files", "Basics", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests("ContentSharingTests", ["ContentSharing", "PostgresEngine", "Digests", "TestSupport"]),
+    tests(
+      "FilesTests",
+      [
+        "Files", "ContentSharing", "Basics", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport",
+      ]),
     tests(
       "RulesEngineTests", ["RulesEngine", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
@@ -328,7 +348,8 @@ let package = Package(
     tests(
       "HearthCLITests",
       [
-        "HearthCLI", "HearthServer", "IdentityService", "FirebaseExport", "FixtureTree", "LMDBEngine", "KeyValue",
+        "HearthCLI", "HearthServer", "ContentSharing", "IdentityService", "FirebaseExport", "FixtureTree",
+        "PostgresEngine", "SharedLog", "LMDBEngine", "KeyValue",
         "DocumentModel",
         "TestSupport",
       ]),

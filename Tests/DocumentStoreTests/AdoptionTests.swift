@@ -59,6 +59,17 @@ import TestSupport
     #expect(opened.incarnation == owner.database.incarnation)
   }
 
+  /// A former owner may have promised a reader that no commit comes at or below a version.
+  @Test func versionsAreAboveTheFloor() throws {
+    let database = try DocumentDatabase(id: id, store: store)
+    let floor = Clock.system.now() + 60_000_000
+    try database.adopt(floor: floor)
+    #expect(database.queue.settledVersion == floor)
+    _ = try wait { done in database.commit(write, completion: done) }.get()
+    #expect(try database.read { reader in try reader.lastVersion() } == floor + 1)
+    database.drain()
+  }
+
   /// A node that opened an empty store adopts it after another one initialized it.
   @Test func adoptingReadsTheIncarnationAgain() throws {
     let database = try DocumentDatabase(id: id, store: store)

@@ -98,7 +98,9 @@ import WireFormat
           let write = Self.randomWrite(&random)
           writes[write.key] = write
         }
-        try db.commit(CommitRequest(Array(writes.values)))
+        var request = CommitRequest(Array(writes.values))
+        if random.chance(oneIn: 2) { request.id = .random(using: &random) }
+        try db.commit(request)
         db.time.advance(seconds: Int.random(in: 0..<30, using: &random))
       }
       try db.finishIndexes()

@@ -5,6 +5,8 @@ import Synchronization
 final class WatchedStore: KeyValueStore {
   /// The errors of the next transactions, `nil` for one that succeeds.
   let failures = Mutex<[StorageError?]>([])
+  /// The number of next transactions that succeed and report that their outcome is unknown.
+  let lostAnswers = Mutex(0)
   private let store: any KeyValueStore
   private let count = Atomic(0)
 
@@ -26,5 +28,10 @@ final class WatchedStore: KeyValueStore {
       try body(transaction)
       if let failure { throw failure }
     }
+    let isLost = lostAnswers.withLock { count in
+      defer { count = max(0, count - 1) }
+      return count > 0
+    }
+    if isLost { throw .outcomeUnknown(path: "log", detail: "the answer was lost") }
   }
 }

@@ -22,7 +22,7 @@ final class TestStorage {
   let time = SteppedTime()
   let rules = FileRules()
   let database: FirestoreService
-  private let directory: TemporaryDirectory
+  private var directory: TemporaryDirectory
 
   /// Creates a service whose rules match `/{bucket}/o/{name=**}` with the given statements.
   init(_ statements: String? = nil, change: (inout FileStore.Configuration) -> Void = { _ in }) throws {
@@ -61,6 +61,12 @@ final class TestStorage {
   /// Opens the stored files again, as after a restart of the server.
   func restart() throws {
     service = try Self.service(metadata, directory, configuration, rules, database, revokedKeys)
+  }
+
+  /// Opens the stored files with an empty directory, as another node of a cluster does.
+  func failOver() throws {
+    directory = try TemporaryDirectory()
+    try restart()
   }
 
   /// Replaces the rules of all objects.

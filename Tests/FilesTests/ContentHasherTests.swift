@@ -1,3 +1,4 @@
+import ContentSharing
 import Basics
 import Files
 import Testing

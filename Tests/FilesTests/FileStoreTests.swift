@@ -1,3 +1,4 @@
+import ContentSharing
 import Files
 import Foundation
 import Testing

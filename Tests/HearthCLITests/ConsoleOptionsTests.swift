@@ -25,7 +25,8 @@ import Testing
   /// Every option is either known to contain no secret, or hidden. A new option has to be added here.
   @Test func everyOptionIsConsidered() {
     let known: Set<String> = [
-      "providers", "mail-command", "identity-provider", "trust-issuer", "tls-key", "backup-key",
+      "providers", "mail-command", "identity-provider", "trust-issuer", "tls-key", "backup-key", "cluster-key",
+      "shared-files-key",
     ]
     let suspicious = Command.serve.options.filter { $0.value != nil }.map(\.name).filter { name in
       ["key", "secret", "password", "token", "command", "provider", "credential"].contains { name.contains($0) }

@@ -1,3 +1,4 @@
+import ClusterTesting
 import LogEngine
 import SharedLog
 

@@ -12,7 +12,8 @@ import Testing
 import TestSupport
 import WireFormat
 
-/// Runs random operations on the service and on its twin, and compares them step by step.
+/// Runs random operations on the service and on its twin, and compares them step by step. Requests with an ID are
+/// repeated at random.
 ///
 /// `HEARTH_SIMULATION_STEPS` makes each run longer. `HEARTH_SIMULATION_SEED` repeats a run.
 @Suite struct RandomOperationsTests {
@@ -68,6 +69,19 @@ struct Difference: Error, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
+/// A request with an ID, and its outcome.
+private struct DoneRequest {
+  enum Outcome {
+    case commit(CommitOutcome)
+    case batch([Result<WriteResult, Status>])
+  }
+
+  var id: RequestID
+  var writes: [Write]
+  var transaction: TransactionID?
+  var outcome: Outcome
+}
+
 private struct Simulation {
   private var random: SplitMix
   private let open: @Sendable () throws(StorageError) -> any KeyValueStore
@@ -77,6 +91,8 @@ private struct Simulation {
   private var service: FirestoreService
   private var twin: Twin
   private var openIDs: [TransactionID] = []
+  /// Requests with an ID that succeeded.
+  private var done: [DoneRequest] = []
   private(set) var doing = "nothing"
 
   private let collections = ["c", "d", "c/a/s", "c/__id7__/s", "d/m/s", "d/m/s/n/t"].map(collection)
@@ -112,7 +128,8 @@ private struct Simulation {
     case 40..<46: try begin()
     case 46..<56: try readInTransaction()
     case 56..<64: try commitTransaction()
-    case 64..<72: try get()
+    case 64..<69: try get()
+    case 69..<72: try repeatRequest()
     case 72..<76: try batchGet()
     case 76..<88: try list()
     case 88..<93: try listCollectionIDs()
@@ -235,12 +252,8 @@ private struct Simulation {
         if isStale, expected != .invalidArgument { expected = .aborted }
       }
     }
-    let result: Result<CommitOutcome, Status>
-    do {
-      result = try wait { done in
-        try service.commit(writes, transaction: transaction, in: id, as: .admin, completion: done)
-      }
-    } catch { result = .failure(Status(error, database: id)) }
+    let requestID = random.chance(oneIn: 3) ? RequestID.random(using: &random) : nil
+    let result = try send(writes, in: transaction, requestID)
     switch result {
     case .failure(let status):
       guard status.code == expected else { throw Difference("\(status), expected \(String(describing: expected))") }
@@ -248,6 +261,38 @@ private struct Simulation {
       guard expected == nil else { throw Difference("success, expected \(String(describing: expected))") }
       try check(outcome.results, effects, at: outcome.version.microseconds)
       try twin.commit(writes, at: outcome.version.microseconds)
+      if let requestID, !writes.isEmpty {
+        done.append(DoneRequest(id: requestID, writes: writes, transaction: transaction, outcome: .commit(outcome)))
+      }
+    }
+  }
+
+  private func send(
+    _ writes: [Write], in transaction: TransactionID?, _ requestID: RequestID?
+  ) throws -> Result<CommitOutcome, Status> {
+    do {
+      return try wait { done in
+        try service.commit(
+          writes, transaction: transaction, in: id, as: .admin, requestID: requestID, completion: done)
+      }
+    } catch { return .failure(Status(error, database: id)) }
+  }
+
+  /// Sends a request again, perhaps after other commits, a restart or a clearing. The twin stays as it is.
+  private mutating func repeatRequest() throws {
+    guard let request = done.randomElement(using: &random) else { return }
+    doing = "repetition of \(request)"
+    switch request.outcome {
+    case .commit(let outcome):
+      let result = try send(request.writes, in: request.transaction, request.id)
+      guard try result.get() == outcome else { throw Difference("\(result), expected \(outcome)") }
+      let other = try send(request.writes + [write()], in: request.transaction, request.id)
+      guard case .failure(let status) = other, status.code == .invalidArgument else { throw Difference("\(other)") }
+    case .batch(let outcomes):
+      let results = try wait { done in
+        try service.batchWrite(request.writes, in: id, as: .admin, requestID: request.id, completion: done)
+      }
+      guard results == outcomes else { throw Difference("\(results), expected \(outcomes)") }
     }
   }
 
@@ -268,7 +313,13 @@ private struct Simulation {
       if !writes.contains(where: { $0.key == write.key }) { writes.append(write) }
     }
     doing = "batchWrite of \(writes)"
-    let results = try wait { done in try service.batchWrite(writes, in: id, as: .admin, completion: done) }
+    let requestID = random.chance(oneIn: 3) ? RequestID.random(using: &random) : nil
+    let results = try wait { done in
+      try service.batchWrite(writes, in: id, as: .admin, requestID: requestID, completion: done)
+    }
+    if let requestID, results.allSatisfy({ (try? $0.get()) != nil }) {
+      done.append(DoneRequest(id: requestID, writes: writes, transaction: nil, outcome: .batch(results)))
+    }
     guard results.count == writes.count else { throw Difference("\(results.count) results") }
     // Results are compared by the final documents, because the order of independent writes does not matter.
     for (write, result) in zip(writes, results) {

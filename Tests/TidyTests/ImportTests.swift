@@ -10,14 +10,14 @@ import Testing
       "CTimex", "CUV", "CXCrypt", "CXXHash", "CZlib", "CZstd",
     ],
     ["Basics", "Compression", "Digests", "RegularExpressions"],
-    ["DocumentModel", "KeyValue", "Transport", "WebClient"],
+    ["ContentSharing", "DocumentModel", "KeyValue", "Transport", "WebClient"],
     ["LMDBEngine", "WireFormat"],
     [
       "Accounts", "Files", "FixtureTree", "HearthClient", "Hosting", "KeyEncoding", "LogEngine", "RulesEngine",
       "TextAnalysis",
     ],
     ["Archives", "Callers", "FirebaseExport", "IdentityService", "Matching", "PipelineExpressions", "SharedLog"],
-    ["DocumentStore", "PostgresEngine"],
+    ["DocumentStore", "PostgresEngine", "Replication"],
     ["QueryEngine"],
     ["PipelineEngine", "Watch"],
     ["DatabaseService", "RulesTesting"],
@@ -26,7 +26,7 @@ import Testing
     ["Gateway"],
     ["HearthServer"],
     ["HearthTesting", "TestSupport"],
-    ["Benchmarks", "Fuzzers", "HearthCLI"],
+    ["Benchmarks", "ClusterTesting", "Fuzzers", "HearthCLI"],
     ["hearth"],
   ]
 
@@ -35,8 +35,11 @@ import Testing
   static let importers: [String: Set<String>] = [
     // The server chooses the storage engine; other modules use the protocols of KeyValue. The command line checks and
     // copies database files without a server.
-    "LMDBEngine": ["LogEngine", "HearthServer", "HearthCLI", "Benchmarks"],
-    "LogEngine": ["SharedLog", "PostgresEngine", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers"],
+    "LMDBEngine": ["LogEngine", "Replication", "HearthServer", "HearthCLI", "Benchmarks"],
+    "LogEngine": [
+      "SharedLog", "PostgresEngine", "Replication", "ClusterTesting", "HearthServer", "HearthCLI", "Benchmarks",
+      "Fuzzers",
+    ],
     // Handlers of the API read documents only through the service, which authorizes each read.
     "DocumentStore": [
       "QueryEngine", "PipelineEngine", "Watch", "DatabaseService", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers",
@@ -46,7 +49,8 @@ import Testing
     // Handlers receive their caller from authentication and cannot create one.
     "Callers": ["DatabaseService", "FileService", "GatewayCore", "Gateway", "HearthServer", "Benchmarks"],
     "KeyValue": [
-      "LMDBEngine", "LogEngine", "SharedLog", "DocumentStore", "QueryEngine", "PipelineEngine", "Watch",
+      "LMDBEngine", "LogEngine", "SharedLog", "Replication", "PostgresEngine", "DocumentStore", "QueryEngine",
+      "PipelineEngine", "Watch",
       "DatabaseService", "Accounts", "Files",
       "HearthServer",
       "HearthCLI", "Benchmarks",
@@ -71,13 +75,15 @@ import Testing
     "CTimex": ["HearthCLI"],
     "CXXHash": ["DocumentStore", "LogEngine"], "CSodium": ["Accounts"], "CXCrypt": ["Accounts"],
     "CPostgres": ["PostgresEngine"],
+    // Services see a cluster only through the storage engine that the server gives them.
+    "PostgresEngine": ["HearthServer", "HearthCLI"],
     // All checksums come from Digests. Accounts needs libcrypto's keys and password hashes. Transport compresses
     // bodies of requests and responses with zlib, and Compression files.
     "CCrypto": ["Accounts", "Digests"], "CZlib": ["Transport", "Digests", "Compression"],
     "CZstd": ["Compression"],
     // Other modules reach the handlers of the API through the server.
     "Gateway": ["HearthServer"],
-    "TestSupport": ["Benchmarks", "Fuzzers"],
+    "TestSupport": ["Benchmarks", "ClusterTesting", "Fuzzers"],
     // The client depends on no other module, so that it builds for phones, which the server does not support.
     "HearthClient": ["HearthTesting"],
   ]
@@ -89,7 +95,7 @@ import Testing
   /// The targets that may import Foundation. Other libraries must not: it costs start-up time and memory, and its
   /// types allocate.
   static let foundationImporters: Set<String> = [
-    "Benchmarks", "Fuzzers", "HearthClient", "HearthTesting", "TestSupport",
+    "Benchmarks", "ClusterTesting", "Fuzzers", "HearthClient", "HearthTesting", "TestSupport",
   ]
 
   @Test func packageDependenciesPointDown() throws {

@@ -1,3 +1,4 @@
+import Dispatch
 import Glibc
 import Testing
 import TestSupport
@@ -14,6 +15,41 @@ import TestSupport
     loop.stopAndJoin()
     #expect(seen.value == Array(0..<1000))
     #expect(!loop.execute {})
+  }
+
+  @Test func noWakeUpIsLostWhenManyThreadsQueueWork() throws {
+    let loop = try EventLoop(name: "test")
+    try loop.start()
+    let (threads, rounds) = (4, 2_000)
+    DispatchQueue.concurrentPerform(iterations: threads) { _ in
+      // Each round ends only if the loop wakes for it.
+      for _ in 0..<rounds { loop.executeAndWait {} }
+    }
+    loop.stopAndJoin()
+  }
+
+  @Test func muchQueuedWorkIsDividedIntoTurns() throws {
+    let loop = try EventLoop(name: "test")
+    let turns = Observed(0)
+    loop.onTurnEnd = { turns.update { $0 += 1 } }
+    try loop.start()
+    let isQueued = Semaphore()
+    loop.execute { isQueued.wait() }
+    let itemMicroseconds = 1_000
+    let items = 10 * LoopTime.waitingMicrosecondsMax / itemMicroseconds
+    let seen = Observed<[Int]>([])
+    for index in 0..<items {
+      loop.execute {
+        let end = EventLoop.microseconds() + itemMicroseconds
+        while EventLoop.microseconds() < end {}
+        seen.update { $0.append(index) }
+      }
+    }
+    isQueued.signal()
+    loop.stopAndJoin()
+    #expect(seen.value == Array(0..<items))
+    // A turn begins no further item when its time has passed.
+    #expect(turns.value >= 9)
   }
 
   @Test func timersRunWhenDueAndOnlyOnce() throws {

@@ -72,6 +72,36 @@ import TestSupport
   }
 
   @Test(arguments: seeds)
+  func framesOfAPeerInAnyOrderGiveEachRequestAnOutcome(seed: UInt64) {
+    var random = SplitMix(seed: seed)
+    for _ in 0..<2000 {
+      let bytes = [UInt8.random(in: 0...255, using: &random)] + Self.responses(&random)
+      bytes.withUnsafeBytes { PeerFuzz.run($0) }
+    }
+  }
+
+  /// Frames of a server, valid at first, with responses to three requests.
+  private static func responses(_ random: inout SplitMix) -> [UInt8] {
+    var bytes = HTTP2Frame.settings([(4, Int.random(in: 0...200, using: &random))]).bytes
+    for _ in 0..<Int.random(in: 1...20, using: &random) {
+      let stream = UInt32(Int.random(in: 0...3, using: &random) * 2 + 1)
+      let isEnd = Bool.random(using: &random)
+      let count = Int.random(in: 0...300, using: &random)
+      var frame: HTTP2Frame =
+        switch Int.random(in: 0...9, using: &random) {
+        case 0...3: HTTP2Frame.headers(stream, [(":status", "200"), ("content-length", "\(count)")], end: isEnd)
+        case 4...6: HTTP2Frame.data(stream, [UInt8](repeating: 0x61, count: count), end: isEnd)
+        case 7: HTTP2Frame.reset(stream, code: isEnd ? 7 : 8)
+        case 8: HTTP2Frame(kind: .goAway, payload: HTTP2Frame.number(Int(stream), bytes: 4) + [0, 0, 0, 0])
+        default: HTTP2Frame.windowUpdate(isEnd ? 0 : stream, count)
+        }
+      if Int.random(in: 0..<40, using: &random) == 0 { frame.flags = UInt8.random(in: 0...255, using: &random) }
+      bytes += frame.bytes
+    }
+    return bytes
+  }
+
+  @Test(arguments: seeds)
   func anyInputEndsInResponsesAndAClose(seed: UInt64) throws {
     var random = SplitMix(seed: seed)
     let server = try TestServer { configuration in

@@ -48,6 +48,23 @@ final class HTTP2Client {
     send(.headers(stream, Self.head(method, path) + fields, end: end))
   }
 
+  /// Sends a body to its end, as the window of the stream allows.
+  func upload(_ body: [UInt8], on stream: UInt32, windowBytes: Int = 256 * 1024) throws {
+    var sent = 0
+    while sent < body.count {
+      let granted = control.filter { $0.kind == .windowUpdate && $0.stream == stream }.reduce(windowBytes) {
+        $0 + HTTP2Frame.number($1.payload[...])
+      }
+      let count = min(16_000, body.count - sent, granted - sent)
+      if count > 0 {
+        sent += count
+        send(.data(stream, Array(body[sent - count..<sent]), end: sent == body.count))
+      } else {
+        guard try readFrame() != nil, replies[stream]?.resetCode == nil else { return }
+      }
+    }
+  }
+
   static func head(_ method: String, _ path: String) -> [(String, String)] {
     [(":method", method), (":scheme", "http"), (":path", path), (":authority", "test.example")]
   }

@@ -21,6 +21,9 @@ package struct HTTPGateway: Sendable {
   /// for the form of a channel, in which percent-encoding doubles or triples some bytes.
   package static let bodyBytesMax = 24 << 20
 
+  /// Tells which requests of clients may be sent again if their response was lost.
+  package static let repeatableRequests = RepeatableRequests.forDocuments
+
   /// Serves clients.
   package let requests: RequestDispatcher
   /// The parts of the project that metrics report.
@@ -114,7 +117,7 @@ package struct HTTPGateway: Sendable {
   }
 
   /// Serves health checks to clients that name no project. None of them is an administrator.
-  static func operationsWithoutProject(_ operations: OperationsService, mode: ServerMode) -> RequestDispatcher {
+  package static func operationsWithoutProject(_ operations: OperationsService, mode: ServerMode) -> RequestDispatcher {
     let authenticator = Authenticator(verifier: nil, mode: mode)
     return RequestDispatcher(
       OperationsHandler(

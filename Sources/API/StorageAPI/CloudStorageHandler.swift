@@ -105,11 +105,12 @@ struct CloudStorageHandler: Sendable {
     let generation = try number("generation")
     let conditions = try ObjectConditions(storageRequest.parameters, request)
     if storageRequest.parameters.value("alt") == "media" {
-      guard let found = try service.getContent(name, generation: generation, as: caller) else {
+      return try ObjectDownload(storageRequest, request).send(conditions) { (waits) throws(FilesError) in
+        let found = try service.getContent(name, generation: generation, waits: waits, as: caller)
+        if let found { return found }
         try conditions.check(nil, isRead: true)
         throw .noSuchObject(name)
       }
-      return ObjectDownload(storageRequest, request).send(found, conditions)
     }
     storageRequest.send(try service.getObject(name, generation: generation, conditions: conditions, as: caller))
   }

@@ -49,8 +49,11 @@ struct FirebaseStorageHandler: Sendable {
     let conditions = try ObjectConditions(storageRequest.parameters, request)
     if storageRequest.parameters.value("alt") == "media" {
       let token = storageRequest.parameters.value("token")
-      guard let found = try service.getContent(name, token: token, as: caller) else { throw .noSuchObject(name) }
-      return ObjectDownload(storageRequest, request).send(found, conditions)
+      return try ObjectDownload(storageRequest, request).send(conditions) { (waits) throws(FilesError) in
+        let found = try service.getContent(name, token: token, waits: waits, as: caller)
+        guard let found else { throw .noSuchObject(name) }
+        return found
+      }
     }
     let object = try service.getObject(name, conditions: conditions, as: caller)
     guard object.attributes.metadata.downloadTokens.isEmpty else { return storageRequest.send(object) }

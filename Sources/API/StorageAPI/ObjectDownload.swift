@@ -25,6 +25,23 @@ struct ObjectDownload: Sendable {
     isForCode = ContentSafety.isForCode(request)
   }
 
+  /// Finds the content and sends it. Call it on the loop. `find` runs there, and if the content is not on this node, again
+  /// on a worker that waits for it.
+  /// - Throws: ``FilesError`` if `find` fails on the loop.
+  func send(
+    _ conditions: ObjectConditions, _ find: @escaping @Sendable (_ waits: Bool) throws(FilesError) -> ObjectContent
+  ) throws(FilesError) {
+    let found: ObjectContent
+    do throws(FilesError) { found = try find(false) } catch .notCached {
+      return storageRequest.work { () throws(FilesError) in
+        try find(true)
+      } then: {
+        send($0, conditions)
+      }
+    }
+    send(found, conditions)
+  }
+
   /// Sends the content. Call it on the loop: metadata are read from memory, and a worker reads content that is not
   /// cached.
   func send(_ found: ObjectContent, _ conditions: ObjectConditions) {

@@ -74,14 +74,16 @@ package final class SignedURLAPI: API {
     _ made: StorageRequest, _ name: ObjectName, _ request: borrowing HTTPRequest
   ) throws(FilesError) {
     let generation = try CloudStorageHandler(made).number("generation")
-    guard var found = try made.service.getContent(name, generation: generation, as: made.caller) else {
-      throw .noSuchObject(name)
+    let conditions = try ObjectConditions(made.parameters, request)
+    try ObjectDownload(made, request).send(conditions) { (waits) throws(FilesError) in
+      let content = try made.service.getContent(name, generation: generation, waits: waits, as: made.caller)
+      guard var found = content else { throw .noSuchObject(name) }
+      if let type = made.parameters.value("response-content-type") { found.object.attributes.contentType = type }
+      if let disposition = made.parameters.value("response-content-disposition") {
+        found.object.attributes.contentDisposition = disposition
+      }
+      return found
     }
-    if let type = made.parameters.value("response-content-type") { found.object.attributes.contentType = type }
-    if let disposition = made.parameters.value("response-content-disposition") {
-      found.object.attributes.contentDisposition = disposition
-    }
-    ObjectDownload(made, request).send(found, try ObjectConditions(made.parameters, request))
   }
 
   private static func delete(_ made: StorageRequest, _ name: ObjectName) throws(FilesError) {

@@ -185,6 +185,11 @@ struct StorageErrorResponse: Error {
         status: 400,
         message: "Provided \(kind) \"\(declared)\" doesn't match calculated \(kind) \"\(found)\".", reason: "invalid")
     case .noSuchUpload: self.init(status: 404, message: "No such upload.", reason: "notFound")
+    case .uploadLost:
+      // Clients begin a new upload then: those of Cloud Storage after 404 and 410, of which some know only 410.
+      self.init(
+        status: isFirebase ? 404 : 410, message: "The upload was lost. Begin a new one.",
+        reason: isFirebase ? "notFound" : "gone")
     case .wrongOffset(let expected, let given):
       self.init(
         status: 400, message: "Wrong offset: the upload has \(expected) bytes, but this part starts at \(given).",
@@ -222,6 +227,15 @@ struct StorageErrorResponse: Error {
     case .overQuota(let error):
       // Firebase's SDKs report 402 as `storage/quota-exceeded`. No client repeats a request after these statuses.
       self.init(status: isFirebase ? 402 : 403, message: error.message, reason: "quotaExceeded")
+    case .tooLarge(let bytesMax):
+      self.init(
+        status: 413, message: "The content is too large: this server stores files of at most \(bytesMax) bytes.",
+        reason: "uploadTooLarge")
+    case .notCached, .sharedContent:
+      // Clients retry this status.
+      self.init(status: 503, message: "The content of files cannot be reached now. Try again.", reason: "backendError")
+      fault = "shared files: \(error)"
+      if case .sharedContent(let text) = error { fault = "shared files: \(text)" }
     case .commitRefused(let code, let message, let fault):
       let status = ErrorJSON.httpStatus(Status.Code(rawValue: code) ?? .internal)
       self.init(status: status, message: message, reason: status == 409 ? "conflict" : "invalid")

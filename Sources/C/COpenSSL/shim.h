@@ -1,5 +1,7 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/ssl.h>
 
 // OpenSSL's settings are macros, which Swift cannot see: TLS 1.2 or later, no renegotiation, no compression, and no
@@ -10,6 +12,11 @@ static inline int copenssl_harden(SSL_CTX *context) {
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
   return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+}
+
+// Also a macro.
+static inline int copenssl_only_tls13(SSL_CTX *context) {
+  return SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
 }
 
 // Counts the records of a client that carry handshake messages. Of TLS 1.2, a record's header names its type; of TLS

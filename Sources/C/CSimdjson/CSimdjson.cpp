@@ -143,6 +143,38 @@ bool hearth_utf8_is_valid(const void *bytes, size_t length) {
   return simdjson::validate_utf8(static_cast<const char *>(bytes), length);
 }
 
+namespace {
+
+// Writes a positive value that is a decimal of at most 15 digits, six of them after the point. Returns the end, or null
+// for any other value.
+//
+// Different decimals of at most 15 digits are different doubles, so the decimal that reads back as the value is its
+// shortest text. The quotient of two exact doubles is rounded like a text that is read.
+char *format_short_decimal(double value, char *to) {
+  static const double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6};
+  static const uint64_t integers[] = {1, 10, 100, 1000, 10000, 100000, 1000000};
+  if (!(value >= 1e-4 && value < 1e15)) return nullptr;
+  for (int places = 0; places <= 6; ++places) {
+    double scaled = value * powers[places];
+    if (scaled >= 999999999999999.0) return nullptr;
+    uint64_t decimal = static_cast<uint64_t>(scaled + 0.5);
+    if (static_cast<double>(decimal) / powers[places] != value) continue;
+    while (places > 0 && decimal % 10 == 0) {
+      decimal /= 10;
+      --places;
+    }
+    to = std::to_chars(to, to + 16, decimal / integers[places]).ptr;
+    if (places == 0) return to;
+    *to = '.';
+    uint64_t fraction = decimal % integers[places];
+    for (int place = places; place > 0; --place, fraction /= 10) to[place] = static_cast<char>('0' + fraction % 10);
+    return to + places + 1;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 size_t hearth_format_double(double value, char *out) {
   char *to = out;
   if (std::signbit(value)) {
@@ -155,6 +187,7 @@ size_t hearth_format_double(double value, char *out) {
     std::memcpy(to, zero, count);
     return static_cast<size_t>(to - out) + count;
   }
+  if (char *end = format_short_decimal(value, to)) return static_cast<size_t>(end - out);
   // "d.ddde±xx": the shortest digits and the exponent.
   char text[hearth_double_text_max];
   auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::scientific).ptr;

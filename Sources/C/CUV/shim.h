@@ -1,4 +1,5 @@
 #include <malloc.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -20,6 +21,23 @@ static inline long cuv_peer_user(int socket) {
   socklen_t length = sizeof peer;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || length != sizeof peer) return -1;
   return peer.user;
+}
+
+// Creates an event descriptor that is non-blocking and not inherited by child processes. Returns -1 and sets errno like
+// eventfd(2), which Swift's modules of glibc do not contain.
+static inline int cuv_event_open(void) {
+  return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
+// Makes an event descriptor readable.
+static inline void cuv_event_send(int descriptor) {
+  eventfd_write(descriptor, 1);
+}
+
+// Makes an event descriptor unreadable until the next call of cuv_event_send.
+static inline void cuv_event_take(int descriptor) {
+  eventfd_t count;
+  eventfd_read(descriptor, &count);
 }
 
 // Swift cannot call prctl, which has variable arguments.

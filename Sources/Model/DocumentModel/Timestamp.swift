@@ -117,35 +117,47 @@ extension Timestamp {
     let seconds = self.seconds
     let (days, inDay) = CivilDate.split(Int(seconds))
     let date = CivilDate(daysSince1970: days)
-    // Every response contains two or more times, so each pair of digits is computed without a division.
-    func put(_ value: Int, at offset: Int, before mark: Unicode.Scalar) {
-      let pair = UInt32(truncatingIfNeeded: value)
-      let tens = (pair &* 103) >> 10
-      text.storeBytes(of: UInt8(truncatingIfNeeded: 0x30 &+ tens), toByteOffset: offset, as: UInt8.self)
-      text.storeBytes(
-        of: UInt8(truncatingIfNeeded: 0x30 &+ pair &- tens &* 10), toByteOffset: offset + 1, as: UInt8.self)
-      text.storeBytes(of: UInt8(ascii: mark), toByteOffset: offset + 2, as: UInt8.self)
+    // Every response contains two or more times, so each pair of digits is one load and one store.
+    text.copyMemory(from: Self.rfc3339Marks.utf8Start, byteCount: Self.rfc3339CountMax)
+    func put(_ value: UInt32, at offset: Int) {
+      let pair = UnsafeRawPointer(Self.digitPairs.utf8Start).loadUnaligned(
+        fromByteOffset: 2 &* Int(value % 100), as: UInt16.self)
+      text.storeBytes(of: pair, toByteOffset: offset, as: UInt16.self)
     }
-    let minutes = inDay / 60
-    put(date.year / 100, at: 0, before: "0")
-    put(date.year % 100, at: 2, before: "-")
-    put(date.month, at: 5, before: "-")
-    put(date.day, at: 8, before: "T")
-    put(minutes / 60, at: 11, before: ":")
-    put(minutes % 60, at: 14, before: ":")
-    put(inDay % 60, at: 17, before: "Z")
-    let fraction = Int(microseconds - seconds * 1_000_000)
-    guard fraction != 0 else { return 20 }
-    put(fraction / 10_000, at: 20, before: "0")
-    text.storeBytes(of: UInt8(ascii: "."), toByteOffset: 19, as: UInt8.self)
-    if fraction.isMultiple(of: 1000) {
-      put(fraction / 1000 % 100, at: 21, before: "Z")
-      return 24
+    let year = UInt32(truncatingIfNeeded: date.year)
+    let second = UInt32(truncatingIfNeeded: inDay)
+    let minute = second / 60
+    put(year / 100, at: 0)
+    put(year, at: 2)
+    put(UInt32(truncatingIfNeeded: date.month), at: 5)
+    put(UInt32(truncatingIfNeeded: date.day), at: 8)
+    put(minute / 60, at: 11)
+    put(minute % 60, at: 14)
+    put(second % 60, at: 17)
+    let fraction = UInt32(truncatingIfNeeded: microseconds - seconds * 1_000_000)
+    guard fraction != 0 else {
+      text.storeBytes(of: UInt8(ascii: "Z"), toByteOffset: 19, as: UInt8.self)
+      return 20
     }
-    put(fraction / 100 % 100, at: 22, before: "0")
-    put(fraction % 100, at: 24, before: "Z")
-    return 27
+    put(fraction / 10_000, at: 20)
+    put(fraction / 100, at: 22)
+    guard fraction.isMultiple(of: 1000) else {
+      put(fraction, at: 24)
+      return 27
+    }
+    text.storeBytes(of: UInt8(ascii: "Z"), toByteOffset: 23, as: UInt8.self)
+    return 24
   }
+
+  /// A time of the maximum length, with its marks.
+  private static let rfc3339Marks: StaticString = "0000-00-00T00:00:00.000000Z"
+  /// The numbers from 0 to 99, two digits each.
+  private static let digitPairs: StaticString =
+    """
+    00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748\
+    49505152535455565758596061626364656667686970717273747576777879808182838485868788899091929394959697\
+    9899
+    """
 }
 
 extension Timestamp: CustomStringConvertible {

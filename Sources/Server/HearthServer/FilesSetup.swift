@@ -34,6 +34,8 @@ enum FilesSetup {
   ) -> LazyFileStore {
     var settings = settings(configuration, databases, directory)
     settings.quota = quotas.files
+    settings.shared = configuration.sharedFiles
+    settings.cacheBytesMax = configuration.sharedFilesCacheBytes
     let mapBytes = configuration.mapBytes
     return LazyFileStore { [settings] () throws(FilesError) in
       let contents: ContentDirectory
@@ -55,16 +57,18 @@ enum FilesSetup {
       let store = FileStore(metadata: metadata, contents: contents, configuration: settings)
       try store.recover()
       DispatchQueue.global(qos: .utility).async { [weak store] in
-        do throws(FilesError) { _ = try store?.sweep() } catch {
+        guard let store else { return }
+        do throws(FilesError) { _ = try store.sweep() } catch {
           configuration.log(.warn, "files.sweep", "could not remove unreferenced files: \(error)")
         }
+        SharedFilesMaintenance(store, configuration)?.run()
       }
       cleanLater(store, configuration)
       return store
     }
   }
 
-  /// Removes expired uploads every hour, as long as the store is in use.
+  /// Removes expired uploads and content of deleted objects every hour, as long as the store is in use.
   private static func cleanLater(_ store: FileStore, _ configuration: HearthConfiguration) {
     let time = DispatchTime.now() + .seconds(secondsBetweenCleanings)
     DispatchQueue.global(qos: .utility).asyncAfter(deadline: time) { [weak store] in
@@ -72,6 +76,7 @@ enum FilesSetup {
       do throws(FilesError) { try store.removeOldUploads() } catch {
         configuration.log(.warn, "files.uploads", "could not remove expired uploads: \(error)")
       }
+      SharedFilesMaintenance(store, configuration)?.run()
       cleanLater(store, configuration)
     }
   }

@@ -1,4 +1,5 @@
 package import Basics
+package import ContentSharing
 package import DatabaseService
 package import DocumentModel
 package import DocumentStore
@@ -276,6 +277,10 @@ public struct HearthConfiguration: Sendable {
   /// Returns the quotas after a change of the configuration, or `nil` if ``quotas`` cannot change. Called with each
   /// ``Server/reload()``, on any thread. If it throws, the current quotas stay in force.
   package var loadQuotas: (@Sendable () throws(HearthError) -> QuotaLimits)?
+  /// The place in which the nodes of a cluster share the content of files, or `nil` if it is only in the data directory.
+  package var sharedFiles: (any SharedContent)?
+  /// The size of the cache of that content on this node, in bytes.
+  package var sharedFilesCacheBytes = 16 << 30
   /// The addresses and networks of the proxies on other machines whose headers about the client are trusted, such as
   /// `10.0.0.7` or `10.0.0.0/8`.
   public var trustedProxies: [String] = []

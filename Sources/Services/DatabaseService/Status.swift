@@ -118,6 +118,8 @@ package struct Status: Error, Equatable, Sendable {
     case .storage(let error): self.init(error)
     case .denied(let text): self.init(.permissionDenied, text)
     case .tooLongForLoop: self.init(fault: "a commit was not planned again on another thread")
+    case .idReused:
+      self.init(.invalidArgument, "Another request with other writes has the same ID.")
     case .overQuota(let error): self.init(.resourceExhausted, error.message)
     case .overloaded(let limit):
       // Not UNAVAILABLE, which is for a server that stops. Clients retry a commit after both.

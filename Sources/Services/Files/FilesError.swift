@@ -48,6 +48,14 @@ package enum FilesError: Error, Equatable, Sendable {
   case commitRefused(code: Int, message: String, fault: String? = nil)
   /// The caller is not authorized. The payload is the message of the API that the client uses.
   case denied(String)
+  /// The content is larger than the shared content accepts. The payload is the limit in bytes.
+  case tooLarge(bytesMax: Int)
+  /// The received bytes of an upload are on another node, or were lost with it. The client must begin a new upload.
+  case uploadLost
+  /// The content of the object is not on this node, and the caller asked not to wait for it.
+  case notCached
+  /// The shared content failed. The payload is a text for operators.
+  case sharedContent(String)
   /// The content of an object is missing or does not match its metadata.
   case damaged(ObjectName)
   /// The metadata store failed.

@@ -1,3 +1,4 @@
+import ContentSharing
 /// The tables of the metadata store, in key order, and their keys. The numbers are on disk: never reuse or renumber
 /// one.
 ///
@@ -11,6 +12,8 @@ package enum FilesKeySpace {
     case uploads = 0x40  // upload ID → upload record
     case pendingCommit = 0x50  // (empty) → a commit of an object together with documents, see StagedFileCommit
     case use = 0x60  // (empty) → the bytes of all objects, also old versions, 8 bytes
+    case shared = 0x70  // (empty) → the identity of the shared content, 8 bytes; 1 if the place was claimed
+    case sharedSweep = 0x78  // (empty) → the time of the last sweep that removed shared content, 8 bytes
   }
 
   static func bucket(_ name: String) -> [UInt8] { [Table.buckets.rawValue] + name.utf8 }
@@ -37,6 +40,10 @@ package enum FilesKeySpace {
   static let pendingCommit: [UInt8] = [Table.pendingCommit.rawValue]
 
   static let use: [UInt8] = [Table.use.rawValue]
+
+  static let shared: [UInt8] = [Table.shared.rawValue]
+
+  static let sharedSweep: [UInt8] = [Table.sharedSweep.rawValue]
 
   /// Returns the key prefix of a table.
   static func all(_ table: Table) -> [UInt8] { [table.rawValue] }

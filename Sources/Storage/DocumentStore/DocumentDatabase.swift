@@ -24,6 +24,7 @@ package final class DocumentDatabase: Sendable {
   private let retention: Retention
   private let versionAges = Mutex(VersionAges())
   let queue: CommitQueue
+  let inFlight = CommitsInFlight()
   private let identity: Mutex<UInt64>
   private let latestServerTimestamp = Mutex<Int64>(0)
   let indexCache = IndexCatalogCache()
@@ -36,7 +37,7 @@ package final class DocumentDatabase: Sendable {
 
   /// Opens a database in an engine for reading. Writes nothing, also if the engine is empty.
   ///
-  /// Before the first write, call ``adopt(indexes:origin:)``. `use` limits the growth of the documents, and `commitMemory`
+  /// Before the first write, call ``adopt(indexes:origin:floor:)``. `use` limits the growth of the documents, and `commitMemory`
   /// the unfinished commits; by default, all databases of the process share it.
   /// - Throws: ``StorageError/unsupportedFormat(path:found:supported:)`` if a newer version wrote the data, and
   ///   other ``StorageError``s if the engine fails.
@@ -67,10 +68,14 @@ package final class DocumentDatabase: Sendable {
   /// `indexes` is given. Call it once, when this process may write to the store, before the first write.
   ///
   /// Index entries are built in the background, starting with ``continueBackgroundWork()``. A new database exists, empty,
-  /// since `origin`, in microseconds since 1970; by default since now.
+  /// since `origin`, in microseconds since 1970; by default since now. The versions of all commits are above `floor`, because
+  /// another writer may have promised readers that no commit comes at or below it.
   /// - Throws: as ``init(id:edition:store:retention:clock:indexBatch:indexObserver:counters:scratch:use:commitMemory:queues:)``. The
   ///   database can still be read.
-  package func adopt(indexes: IndexConfiguration? = nil, origin: Int64? = nil) throws(StorageError) {
+  package func adopt(
+    indexes: IndexConfiguration? = nil, origin: Int64? = nil, floor: Int64? = nil
+  ) throws(StorageError) {
+    if let floor { queue.settle(upTo: floor) }
     // The store may have changed since it was opened.
     let incarnation = try Self.format(store, origin: origin ?? clock.now())
     identity.withLock { $0 = incarnation }
@@ -107,7 +112,7 @@ package final class DocumentDatabase: Sendable {
     changes.send()
   }
 
-  /// - Throws: ``StorageError/notOwner(of:owner:)`` before ``adopt(indexes:origin:)``.
+  /// - Throws: ``StorageError/notOwner(of:owner:)`` before ``adopt(indexes:origin:floor:)``.
   func requireAdopted() throws(StorageError) {
     guard isAdopted else { throw .notOwner(of: id.name, owner: nil) }
   }
@@ -173,23 +178,32 @@ package final class DocumentDatabase: Sendable {
   package func commit(
     _ request: CommitRequest, completion: @escaping @Sendable (Result<CommitOutcome, CommitError>) -> Void
   ) {
+    guard request.id == nil else { return commit(request, preparing: { request.reads }, completion: completion) }
     submit([request], completions: [completion])
   }
 
-  /// Commits each write on its own, in any order. `completion` gets one result per write, in the order of `writes`.
+  /// Commits each write on its own, in any order. `completion` gets one result per write, in the order of `writes`. With
+  /// the ID of a request that may arrive again, each write has an ID of its own; see ``RequestID/part(_:)``.
   package func commitEach(
-    _ writes: [Write], completion: @escaping @Sendable ([Result<CommitOutcome, CommitError>]) -> Void
+    _ writes: [Write], id: RequestID? = nil,
+    completion: @escaping @Sendable ([Result<CommitOutcome, CommitError>]) -> Void
   ) {
     guard !writes.isEmpty else { return completion([]) }
     let gathering = CommitBarrier(count: writes.count, completion: completion)
-    submit(
-      writes.map { CommitRequest([$0]) },
-      completions: writes.indices.map { index in { gathering.set($0, at: index) } })
+    let completions = writes.indices.map { index -> CommitQueue.Completion in { gathering.set($0, at: index) } }
+    guard let id else { return submit(writes.map { CommitRequest([$0]) }, completions: completions) }
+    let begun = begin(
+      writes.indices.map { index in
+        var request = CommitRequest([writes[index]])
+        request.id = id.part(index)
+        return (request, completions[index])
+      })
+    if !begun.isEmpty { submit(begun.map(\.request), completions: begun.map(\.completion)) }
   }
 
   /// Plans the requests and queues them: small ones on the calling thread, large ones on another thread, so the
   /// caller's event loop is not blocked. A small one whose rules take long also moves to another thread.
-  private func submit(_ requests: [CommitRequest], completions: [CommitQueue.Completion]) {
+  func submit(_ requests: [CommitRequest], completions: [CommitQueue.Completion]) {
     do throws(StorageError) { try requireAdopted() } catch {
       for completion in completions { completion(.failure(.storage(error))) }
       return
@@ -339,8 +353,8 @@ package final class DocumentDatabase: Sendable {
     }
   }
 
-  /// Removes every document, the history and the change log. Versions keep increasing. `completion` runs on the
-  /// writer's thread.
+  /// Removes every document, the history and the change log. Versions keep increasing. The outcomes of recent commits
+  /// stay, so that a commit from before is not done again. `completion` runs on the writer's thread.
   package func clear(completion: @escaping @Sendable (Result<Void, StorageError>) -> Void) {
     queue.perform { [self] in
       do throws(StorageError) {
@@ -349,7 +363,7 @@ package final class DocumentDatabase: Sendable {
         try store.write { (transaction) throws(StorageError) in
           var reader = SnapshotReader(transaction)
           let version = max(clock.now(), try reader.lastVersion() + 1, queue.settledVersion + 1)
-          let kept: Set<Table> = [.meta, .indexes, .fieldSettings]
+          let kept: Set<Table> = [.meta, .indexes, .fieldSettings, .recentCommits]
           for table in Table.allCases where !kept.contains(table) { try transaction.removeAll(of: table) }
           try IndexReconciliation.finishAll(transaction)
           try Self.writeOrigin(transaction, version: version, incarnation: incarnation)
@@ -365,7 +379,7 @@ package final class DocumentDatabase: Sendable {
   }
 
   /// Runs the background work that is due: removes expired history, log entries and documents, and resumes
-  /// unfinished work on indexes. Call it regularly. Does nothing before ``adopt(indexes:origin:)``.
+  /// unfinished work on indexes. Call it regularly. Does nothing before ``adopt(indexes:origin:floor:)``.
   package func maintain() {
     guard isAdopted else { return }
     trim()

@@ -3,11 +3,11 @@ import Glibc
 
 /// One connection to PostgreSQL, opened at the first request, for one thread at a time.
 ///
-/// A request without an answer in time closes the connection: whether it was performed is unknown then. Nothing is ever
-/// canceled, because a commit whose wait for a standby is canceled becomes visible and can still be lost.
+/// A request without an answer in time closes the connection: whether it was performed is unknown then. Nothing is
+/// ever canceled, because a commit whose wait for a standby is canceled becomes visible and can still be lost.
 final class PostgresConnection {
-  /// The time for a new connection, in milliseconds: enough to find that the first of two hosts is silent, and to connect
-  /// to the other one. libpq resolves host names before, which takes as long as the resolver permits.
+  /// The time for a new connection, in milliseconds: enough to find that the first of two hosts is silent, and to
+  /// connect to the other one. libpq resolves host names before, which takes as long as the resolver permits.
   private static let connectMilliseconds = 5000
   /// The pause after a failed attempt to connect, in milliseconds, which doubles with each attempt.
   private static let pauseMilliseconds = (first: 50, longest: 1000)
@@ -15,32 +15,38 @@ final class PostgresConnection {
   private let url: String
   private var connection: OpaquePointer?
   private var prepared: Set<String> = []
-  /// Whether PostgreSQL sent a warning with the last result. One says that a commit is visible, but that its wait for a
-  /// standby was canceled by an operator, so that a failover may lose it.
+  /// Whether PostgreSQL sent a warning with the last result. One says that a commit is visible, but that its wait for
+  /// a standby was canceled by an operator, so that a failover may lose it.
   private var isWarned = false
   private var pause = 0
+  /// The reason why the last attempt to connect failed.
+  private var lastAttempt: PostgresFailure?
   /// The time of the next attempt to connect.
   private var nextAttempt = Int64.min
 
-  /// Creates a connection that is not open yet.
-  /// - Throws: ``PostgresFailure/notAURL``.
+  /// Creates a connection that is not open yet. The first one loads libpq.
+  /// - Throws: ``PostgresFailure/notAURL``, ``PostgresFailure/noLibrary(_:)``.
   init(_ url: String) throws(PostgresFailure) {
-    guard url.hasPrefix("postgres://") || url.hasPrefix("postgresql://") else { throw .notAURL }
-    guard let options = PQconninfoParse(url, nil) else { throw .notAURL }
-    PQconninfoFree(options)
+    guard PostgresURL.isOne(url) else { throw .notAURL }
+    if let problem = Self.loadingProblem { throw .noLibrary(problem) }
+    guard hearth_PQunderstands(url) else { throw .notAURL }
     self.url = url
   }
+
+  /// The reason why libpq cannot be used, or `nil`. The first access loads it.
+  private static let loadingProblem = hearth_PQload().map { String(cString: $0) }
 
   deinit { close() }
 
   /// Closes the connection. The next request opens another one.
   func close() {
-    if let connection { PQfinish(connection) }
+    if let connection { hearth_PQfinish(connection) }
     connection = nil
     prepared = []
   }
 
-  /// Performs a statement, and waits at most `milliseconds` for its result. Opens the connection before, if necessary.
+  /// Performs a statement, and waits at most `milliseconds` for its result. Opens the connection before, if
+  /// necessary.
   /// - Throws: ``PostgresFailure``. The connection remains usable after ``PostgresFailure/refused(state:message:)``.
   @discardableResult
   func perform(
@@ -50,7 +56,7 @@ final class PostgresConnection {
     let deadline = Self.now() + Int64(milliseconds)
     let name = "\(statement.name)"
     if !prepared.contains(name) {
-      try check(PQsendPrepare(connection, name, "\(statement.text)", 0, nil))
+      try check(hearth_PQsendPrepare(connection, name, "\(statement.text)", 0, nil))
       _ = try result(connection, deadline)
       prepared.insert(name)
     }
@@ -66,7 +72,7 @@ final class PostgresConnection {
         defer { offset += value.count }
         return bytes.baseAddress?.advanced(by: offset).assumingMemoryBound(to: CChar.self)
       }
-      return PQsendQueryPrepared(connection, name, Int32(values.count), addresses, lengths, formats, 1)
+      return hearth_PQsendQueryPrepared(connection, name, Int32(values.count), addresses, lengths, formats, 1)
     }
     try check(isSent)
     return try result(connection, deadline)
@@ -97,21 +103,29 @@ final class PostgresConnection {
   /// Returns the open connection, or opens it.
   private func open() throws(PostgresFailure) -> OpaquePointer {
     if let connection { return connection }
-    guard Self.now() >= nextAttempt else { throw .connection("the last attempt failed, the next one follows soon") }
+    if let lastAttempt, Self.now() < nextAttempt { throw lastAttempt }
     do throws(PostgresFailure) {
       let opened = try connect(Self.now() + Int64(Self.connectMilliseconds))
-      (connection, pause, nextAttempt) = (opened, 0, .min)
+      (connection, pause, nextAttempt, lastAttempt) = (opened, 0, .min, nil)
       return opened
     } catch {
       pause = min(max(pause * 2, Self.pauseMilliseconds.first), Self.pauseMilliseconds.longest)
       nextAttempt = Self.now() + Int64(pause)
-      throw error
+      var failure = error
+      // libpq says so in these words if the server is not one that target_session_attrs asks for.
+      if case .connection(let message) = error,
+        message.contains("session is read-only") || message.contains("in hot standby mode")
+      {
+        failure = .readOnly(message)
+      }
+      lastAttempt = failure
+      throw failure
     }
   }
 
   private func connect(_ deadline: Int64) throws(PostgresFailure) -> OpaquePointer {
-    // Those after the URL have precedence over what it says. A node that vanishes in a takeover must not keep the locks on
-    // rows that the next one needs.
+    // Those after the URL have precedence over what it says. A node that vanishes in a takeover must not keep the
+    // locks on rows that the next one needs.
     let options = [
       ("dbname", url), ("target_session_attrs", "read-write"), ("application_name", "hearth"), ("keepalives", "1"),
       ("keepalives_idle", "1"), ("keepalives_interval", "1"), ("keepalives_count", "2"), ("tcp_user_timeout", "2000"),
@@ -130,34 +144,34 @@ final class PostgresConnection {
       keywords.append(UnsafePointer(keyword))
       values.append(UnsafePointer(value))
     }
-    guard let connection = PQconnectStartParams(keywords + [nil], values + [nil], 1) else {
+    guard let connection = hearth_PQconnectStartParams(keywords + [nil], values + [nil], 1) else {
       throw .connection("not enough memory")
     }
     // The connection ends before this object. By default, libpq writes warnings to the standard error.
-    PQsetNoticeReceiver(
+    hearth_PQsetNoticeReceiver(
       connection,
       { object, notice in
-        guard let object, let severity = PQresultErrorField(notice, Int32(UInt8(ascii: "V"))),
+        guard let object, let notice, let severity = hearth_PQresultErrorField(notice, Int32(UInt8(ascii: "V"))),
           String(cString: severity) == "WARNING"
         else { return }
         Unmanaged<PostgresConnection>.fromOpaque(object).takeUnretainedValue().isWarned = true
       }, Unmanaged.passUnretained(self).toOpaque())
     do throws(PostgresFailure) {
-      guard PQstatus(connection) != CONNECTION_BAD else { throw .connection(Self.message(connection)) }
+      guard hearth_PQstatus(connection) != CONNECTION_BAD else { throw .connection(Self.message(connection)) }
       var state = PGRES_POLLING_WRITING
       while state != PGRES_POLLING_OK {
         guard state != PGRES_POLLING_FAILED else { throw .connection(Self.message(connection)) }
         try Self.wait(connection, state == PGRES_POLLING_READING ? Int16(POLLIN) : Int16(POLLOUT), deadline)
-        state = PQconnectPoll(connection)
+        state = hearth_PQconnectPoll(connection)
       }
-      guard PQsetnonblocking(connection, 1) == 0 else { throw .connection(Self.message(connection)) }
+      guard hearth_PQsetnonblocking(connection, 1) == 0 else { throw .connection(Self.message(connection)) }
       // PostgreSQL ends a transaction whose node is silent, and with it the locks.
-      guard PQsendQuery(connection, "SET idle_in_transaction_session_timeout = 2000") == 1 else {
+      guard hearth_PQsendQuery(connection, "SET idle_in_transaction_session_timeout = 2000") == 1 else {
         throw .connection(Self.message(connection))
       }
       _ = try Self.results(connection, deadline)
     } catch {
-      PQfinish(connection)
+      hearth_PQfinish(connection)
       throw error
     }
     return connection
@@ -187,8 +201,9 @@ final class PostgresConnection {
     }
   }
 
-  /// Whether a connection is useless, or a request of unknown outcome, after an error: the classes 08, 53, 57, 58 and XX are
-  /// those of connections, resources, operators, the system and internal errors, and 40003 is an unknown completion.
+  /// Whether a connection is useless, or a request of unknown outcome, after an error: the classes 08, 53, 57, 58 and
+  /// XX are those of connections, resources, operators, the system and internal errors, and 40003 is an unknown
+  /// completion.
   private static func endsConnection(_ state: String) -> Bool {
     ["08", "53", "57", "58", "XX"].contains(state.prefix(2)) || state == "40003" || state == "25006"
   }
@@ -196,30 +211,30 @@ final class PostgresConnection {
   private static func results(_ connection: OpaquePointer, _ deadline: Int64) throws(PostgresFailure) -> PostgresResult
   {
     while true {
-      let unsent = PQflush(connection)
+      let unsent = hearth_PQflush(connection)
       guard unsent >= 0 else { throw .connection(message(connection)) }
       if unsent == 0 { break }
       // PostgreSQL may not read before it could write.
       try wait(connection, Int16(POLLOUT | POLLIN), deadline)
-      guard PQconsumeInput(connection) == 1 else { throw .connection(message(connection)) }
+      guard hearth_PQconsumeInput(connection) == 1 else { throw .connection(message(connection)) }
     }
     var last: PostgresResult?
     var failure: PostgresFailure?
     while true {
-      while PQisBusy(connection) == 1 {
+      while hearth_PQisBusy(connection) == 1 {
         try wait(connection, Int16(POLLIN), deadline)
-        guard PQconsumeInput(connection) == 1 else { throw .connection(message(connection)) }
+        guard hearth_PQconsumeInput(connection) == 1 else { throw .connection(message(connection)) }
       }
-      guard let result = PQgetResult(connection) else { break }
-      let status = PQresultStatus(result)
+      guard let result = hearth_PQgetResult(connection) else { break }
+      let status = hearth_PQresultStatus(result)
       if status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK {
         last = PostgresResult(result)
         continue
       }
       // The letter C is that of the SQLSTATE, M that of the message.
-      let state = PQresultErrorField(result, Int32(UInt8(ascii: "C"))).map { String(cString: $0) }
-      let text = PQresultErrorField(result, Int32(UInt8(ascii: "M"))).map { String(cString: $0) }
-      PQclear(result)
+      let state = hearth_PQresultErrorField(result, Int32(UInt8(ascii: "C"))).map { String(cString: $0) }
+      let text = hearth_PQresultErrorField(result, Int32(UInt8(ascii: "M"))).map { String(cString: $0) }
+      hearth_PQclear(result)
       failure =
         failure
         ?? state.map { .refused(state: $0, message: text ?? "") } ?? .connection(text ?? message(connection))
@@ -231,7 +246,7 @@ final class PostgresConnection {
 
   /// Waits until the socket is ready.
   private static func wait(_ connection: OpaquePointer, _ events: Int16, _ deadline: Int64) throws(PostgresFailure) {
-    var descriptor = pollfd(fd: PQsocket(connection), events: events, revents: 0)
+    var descriptor = pollfd(fd: hearth_PQsocket(connection), events: events, revents: 0)
     guard descriptor.fd >= 0 else { throw .connection(message(connection)) }
     while true {
       let left = deadline - now()
@@ -244,7 +259,7 @@ final class PostgresConnection {
 
   /// Returns the last error text of libpq, in one line. It has no passwords.
   private static func message(_ connection: OpaquePointer) -> String {
-    let text = PQerrorMessage(connection).map { String(cString: $0) } ?? ""
+    let text = hearth_PQerrorMessage(connection).map { String(cString: $0) } ?? ""
     return text.split { $0 == "\n" || $0 == "\t" }.joined(separator: " ")
   }
 

@@ -22,6 +22,12 @@ enum PostgresValue: Sendable {
   /// An unsigned number, as a `bigint` with the same order.
   static func ordered(_ number: UInt64) -> PostgresValue { .integer(Int64(bitPattern: number ^ 1 << 63)) }
 
+  /// A `text`, which must have no zero byte.
+  static func text(_ text: String) -> PostgresValue { .bytes(Array(text.utf8)) }
+
+  /// A `boolean`.
+  static func boolean(_ flag: Bool) -> PostgresValue { .bytes([flag ? 1 : 0]) }
+
   /// The bytes to send, or `nil` for NULL.
   var encoded: [UInt8]? {
     switch self {

@@ -1,3 +1,4 @@
+import Glibc
 import LogEngine
 package import SharedLog
 import Synchronization
@@ -19,6 +20,8 @@ package final class PostgresTables: SharedTables {
   private let observations: Mutex<PostgresConnection>
   private let appends: Mutex<PostgresConnection>
   private let failure = Mutex<PostgresFailure?>(nil)
+  private let clock = Mutex<ClockMeasurement?>(nil)
+  private let draining = Atomic(false)
   private let secret: UInt64
   private let skew: Int64
   private let patience: Patience
@@ -39,8 +42,19 @@ package final class PostgresTables: SharedTables {
   /// The reason why the last request that got no answer got none.
   package var lastFailure: PostgresFailure? { failure.withLock { $0 } }
 
-  /// Performs a request and waits for its answer, at most as long as ``Patience`` says. Returns `nil` if the answer was lost.
-  /// PostgreSQL may have performed the request then, or may perform it later.
+  /// The difference between this node's clock and PostgreSQL's, as renewals and observations measured it; `nil`
+  /// before the first one.
+  package var clockMeasurement: ClockMeasurement? { clock.withLock { $0 } }
+
+  /// By how much PostgreSQL's clock is ahead of this node's, in microseconds, or `nil` if that is unknown. See
+  /// ``clockMeasurement`` for its error.
+  package var clockDifference: Int64? { clockMeasurement?.difference }
+
+  /// Whether the operator asked this node to own nothing, as of its last renewal.
+  package var isDraining: Bool { draining.load(ordering: .relaxed) }
+
+  /// Performs a request and waits for its answer, at most as long as ``Patience`` says. Returns `nil` if the answer
+  /// was lost. PostgreSQL may have performed the request then, or may perform it later.
   package func perform(_ request: TableRequest) -> TableReply? {
     switch request {
     case .beginSession, .renew: perform(request, on: renewals)
@@ -95,10 +109,13 @@ package final class PostgresTables: SharedTables {
   private func renew(
     _ session: NodeSession, _ renewal: UInt64, _ confirmed: UInt64, _ connection: PostgresConnection
   ) throws(PostgresFailure) -> TableReply {
+    let sent = Self.now(CLOCK_REALTIME)
     let result = try connection.perform(
       Self.renew,
       [.integer(Int64(session.node)), .bits(session.session), .ordered(renewal), .bits(confirmed)],
       milliseconds: patience.request)
+    measureClock(sent, result.integer(0, 1))
+    draining.store(result.boolean(0, 2) ?? false, ordering: .relaxed)
     if result.integer(0, 0) == 1 { return .renewed }
     return .sessionOver(last: try lastSession(of: session.node, connection))
   }
@@ -132,19 +149,22 @@ package final class PostgresTables: SharedTables {
       UPDATE hearth_cluster SET confirmed = $4::bigint
       WHERE owner = $1::bigint AND owner_session = $2::bigint AND confirmed < $4::bigint
         AND EXISTS (SELECT 1 FROM renewed) RETURNING id
-    ) SELECT count(*) FROM renewed
+    ) SELECT (SELECT count(*) FROM renewed), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+      (SELECT draining FROM hearth_member WHERE node = $1::bigint)
     """)
   private static let lastSession = PostgresStatement(
     "last-session", "SELECT session FROM hearth_node WHERE node = $1::bigint")
 
   // MARK: Reading
 
-  /// Reads the state and the entries in one statement, and so in one snapshot. An observation has at most 1,024 entries and
-  /// about 4 MiB, but at least one entry if there is one.
+  /// Reads the state and the entries in one statement, and so in one snapshot. An observation has at most 1,024
+  /// entries and about 4 MiB, but at least one entry if there is one.
   private func observation(
     after sequence: UInt64, _ connection: PostgresConnection
   ) throws(PostgresFailure) -> StoreObservation {
+    let sent = Self.now(CLOCK_REALTIME)
     let result = try connection.perform(Self.observe, [.bits(sequence)], milliseconds: patience.request)
+    measureClock(sent, result.integer(0, 13))
     guard let epoch = result.bits(0, 0), let confirmed = result.bits(0, 3), let first = result.bits(0, 4) else {
       throw .unexpectedAnswer
     }
@@ -172,13 +192,31 @@ package final class PostgresTables: SharedTables {
     "observe",
     """
     SELECT c.epoch, c.owner, c.owner_session, c.confirmed, c.log_from, n.session, n.renewal,
-      CASE WHEN n.is_live THEN 1::bigint ELSE 0::bigint END, l.seq, l.epoch, l.kind, l.chain, l.body
+      CASE WHEN n.is_live THEN 1::bigint ELSE 0::bigint END, l.seq, l.epoch, l.kind, l.chain, l.body,
+      (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
     FROM hearth_cluster c LEFT JOIN hearth_node n ON n.node = c.owner LEFT JOIN (
       SELECT seq, epoch, kind, chain, body, sum(octet_length(body)) OVER (ORDER BY seq) - octet_length(body) AS before
       FROM (SELECT * FROM hearth_log WHERE seq > $1::bigint ORDER BY seq LIMIT 1024) next
     ) l ON l.before < 4194304
     WHERE c.id = 1 ORDER BY l.seq
     """)
+
+  // MARK: The clock
+
+  /// Notes what a request that was sent at a time of this node's clock tells about PostgreSQL's. The first exchange
+  /// on a connection also prepares the statement, and so has a large error.
+  private func measureClock(_ sent: Int64, _ tables: Int64?) {
+    guard let tables else { return }
+    let newer = ClockMeasurement(
+      sent: sent, tables: tables, received: Self.now(CLOCK_REALTIME), at: Self.now(CLOCK_BOOTTIME))
+    clock.withLock { $0 = $0?.improved(by: newer) ?? newer }
+  }
+
+  private static func now(_ clock: clockid_t) -> Int64 {
+    var time = timespec()
+    clock_gettime(clock, &time)
+    return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+  }
 
   // MARK: Appending
 
@@ -249,7 +287,8 @@ package final class PostgresTables: SharedTables {
 
   // MARK: Taking over
 
-  /// Locks the nodes before the cluster, in the order of their numbers, as renewals do. So no two requests wait for each other.
+  /// Locks the nodes before the cluster, in the order of their numbers, as renewals do. So no two requests wait for
+  /// each other.
   private func takeOver(
     _ session: NodeSession, _ mark: OwnerMark?, _ epoch: UInt64, _ connection: PostgresConnection
   ) throws(PostgresFailure) -> TableReply {

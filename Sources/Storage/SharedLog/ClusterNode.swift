@@ -45,7 +45,8 @@ package struct ClusterNode: Sendable {
   package enum Role: Equatable, Sendable {
     case follower
     case owner(epoch: UInt64)
-    /// The owner until its handover is in the log. It answers nothing more.
+    /// The owner until its handover is in the log. It answers nothing more. The handover waits for an append that is not
+    /// certain yet.
     case leaving(epoch: UInt64)
   }
 
@@ -95,11 +96,13 @@ package struct ClusterNode: Sendable {
 
   // MARK: Inputs
 
-  /// Sends what is due. Call it often.
-  package mutating func tick(at now: Int64) -> [Action] {
+  /// Sends what is due. Call it often. A caller that performs one request of a kind at a time does not ask for another one
+  /// meanwhile: `mayRenew` is about sessions, `mayObserve` about observations and takeovers.
+  package mutating func tick(at now: Int64, mayRenew: Bool = true, mayObserve: Bool = true) -> [Action] {
     guard !isBroken else { return [] }
     var actions: [Action] = []
-    if let request = lease.request(at: now, confirmed: ownedSequence) { actions.append(send(request, now)) }
+    if mayRenew, let request = lease.request(at: now, confirmed: ownedSequence) { actions.append(send(request, now)) }
+    guard mayObserve else { return actions }
     if case .follower = role, now >= nextPoll { actions.append(poll(now)) }
     if let request = takeoverRequest(at: now) { actions.append(send(request, now)) }
     return actions
@@ -111,11 +114,24 @@ package struct ClusterNode: Sendable {
     return [begin(.batch, batch, epoch, now)]
   }
 
-  /// Gives the store away: the owner answers nothing more, and the next node that wants may take over at once.
+  /// Gives the store away: the owner answers nothing more, and the next node that wants may take over at once. If an append
+  /// is not certain yet, the handover follows it.
   package mutating func handOver(at now: Int64) -> [Action] {
-    guard case .owner(let epoch) = role, append == nil else { return [] }
+    guard case .owner(let epoch) = role else { return [] }
     role = .leaving(epoch: epoch)
-    return [begin(.handover, [], epoch, now)]
+    return append == nil ? [begin(.handover, [], epoch, now)] : []
+  }
+
+  /// The position of the entry that this node appends now.
+  package var appending: LogPosition? { append?.entry.position }
+
+  /// The owner that this node saw last, or this node itself. `nil` while none is known, or this node leaves.
+  package var knownOwner: NodeSession? {
+    switch role {
+    case .follower: owner?.owner
+    case .owner: lease.session
+    case .leaving: nil
+    }
   }
 
   /// Notes that the owner has confirmed entries.
@@ -177,8 +193,13 @@ package struct ClusterNode: Sendable {
         if !isPending({ $0 == .settle(entry.position) }) { actions.append(send(.settle(entry.position), now)) }
       }
     }
+    // The rest of a long log follows at once.
+    if observation.entries.count >= Self.manyEntries { nextPoll = .min }
     return actions + applyConfirmed()
   }
+
+  /// The number of entries of an observation after which the next one is not delayed.
+  private static let manyEntries = 64
 
   /// Waits until a takeover entry of this node is applied.
   private mutating func expect(_ entry: SharedEntry, isDurable: Bool) -> [Action] {
@@ -247,6 +268,7 @@ package struct ClusterNode: Sendable {
       tail.advance(past: append.entry)
       actions = [.apply([append.entry]), .tellConfirmed(append.entry.position)]
       if !isBatch { actions += stepDown() }
+      if case .leaving(let epoch) = role { actions.append(begin(.handover, [], epoch, now)) }
     // The session ended meanwhile: the entry arrives like those of others.
     case .follower: tail.confirm(upTo: append.entry.position)
     }

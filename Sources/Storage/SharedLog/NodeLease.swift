@@ -10,7 +10,8 @@ package struct NodeLease: Sendable {
   /// The last session of the node that is known.
   private var last: UInt64 = 0
   private var renewal: UInt64
-  private var until = Int64.min
+  /// The time at which the lease ends, unless a renewal is answered before. It means nothing without a session.
+  package private(set) var until = Int64.min
   private var nextRequest = Int64.min
 
   /// Creates a lease without a session. The numbers of its renewals begin after `renewal`, which no earlier life of the node

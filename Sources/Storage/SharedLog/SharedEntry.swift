@@ -4,7 +4,7 @@ package import LogEngine
 package struct SharedEntry: Equatable, Sendable {
   /// The numbers are in the tables of clusters. Never reuse one.
   package enum Kind: UInt8, Sendable {
-    /// The body is a ``CommitBatch``.
+    /// The body is the effect of a group of commits on one store.
     case batch = 1
     /// The first entry of an epoch. The body is a ``TakeoverNote``.
     case takeover = 2

@@ -48,6 +48,9 @@ struct Fuzzer: Sendable {
       name: "http2", summary: "input of HTTP/2 clients: frames and compressed fields", corpus: Corpus.http2,
       tokens: [], run: HTTP2Fuzz.run),
     Fuzzer(
+      name: "http2-peer", summary: "responses of a peer: frames and compressed fields", corpus: Corpus.http2,
+      tokens: [], run: PeerFuzz.run),
+    Fuzzer(
       name: "fixture", summary: "fixture trees, `__collections__` trees and document lines", corpus: Corpus.fixtures,
       tokens: Corpus.jsonTokens + ["$collections", "$timestamp", "$fields", "$missing", "__collections__", "$$"],
       run: FixtureFuzz.run),

@@ -112,9 +112,15 @@ import TestSupport
       #expect(refused.status == 429, "\(refused.text)")
       #expect(refused.message.hasPrefix("QUOTA_EXCEEDED : Project p has reached its quota of 2 accounts."))
     }
-    // The worker of the last request holds the accounts for a moment after its response.
+    // The worker of the last request holds the accounts for a moment after its response, and then closes their file.
     #expect(try ProjectReloadTests.eventually { accounts == nil })
-    let server = try start()
+    var restarted: TestServer?
+    #expect(
+      try ProjectReloadTests.eventually {
+        restarted = try? start()
+        return restarted != nil
+      })
+    let server = try #require(restarted)
     // The databases of the project together.
     #expect(try write(server, "(default)", "b").status == 429)
     #expect(try signUp(server).status == 429)

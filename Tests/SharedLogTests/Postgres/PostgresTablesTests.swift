@@ -1,15 +1,18 @@
+import ClusterTesting
 import Foundation
 import Glibc
 import LogEngine
 import PostgresEngine
 import SharedLog
 import Synchronization
-import Testing
 import TestSupport
+import Testing
 
 /// The tables in a real PostgreSQL do the same as ``TableState``, and an entry is in the log once, however many answers are lost.
 @Suite(.needs(.postgres), .needs(.tool(.setpriv)), .serialized) struct PostgresTablesTests {
   private static let secret: UInt64 = 0xFEDC_BA98_7654_3210
+  private static let identity = ClusterIdentity(
+    project: "shop", keyCheck: [1, 2, 3], acceptsLoss: true, secret: secret)
   private let server: PostgresServer
 
   init() throws { server = try PostgresServer() }
@@ -17,8 +20,8 @@ import TestSupport
   /// Makes a database with the tables of a cluster.
   private func makeTables(_ name: String) throws -> (PostgresTables, url: String) {
     let url = try server.makeDatabase(name)
-    try ClusterSchema.create(at: url, secret: Self.secret)
-    return (try PostgresTables(url, secret: try ClusterSchema.check(at: url), patience: Self.patient), url)
+    try ClusterSchema.create(at: url, Self.identity)
+    return (try PostgresTables(url, secret: try ClusterSchema.check(at: url).secret, patience: Self.patient), url)
   }
 
   /// Waits that a busy machine does not exceed.
@@ -295,7 +298,7 @@ import TestSupport
 
   @Test func mistakesAreNamed() throws {
     let (_, url) = try makeTables("mistakes")
-    #expect(throws: PostgresFailure.tablesExist) { try ClusterSchema.create(at: url, secret: 1) }
+    #expect(throws: PostgresFailure.tablesExist) { try ClusterSchema.create(at: url, Self.identity) }
     #expect(throws: PostgresFailure.notAURL) { try ClusterSchema.check(at: "host=x password=secret") }
     #expect(throws: PostgresFailure.noTables) { try ClusterSchema.check(at: server.makeDatabase("empty")) }
     try server.sql("CREATE ROLE stranger LOGIN", in: "mistakes")
@@ -308,7 +311,10 @@ import TestSupport
     let password = "postgres://hearth:hunter2@/postgres?host=/nowhere"
     let unreachable = #expect(throws: PostgresFailure.self) { try ClusterSchema.check(at: password) }
     #expect(unreachable?.description.contains("hunter2") == false)
-    try server.sql("UPDATE hearth_meta SET v = 2 WHERE k = 'format'", in: "mistakes")
-    #expect(throws: PostgresFailure.unknownFormat(2)) { try ClusterSchema.check(at: url) }
+    try server.sql("UPDATE hearth_meta SET v = '2' WHERE k = 'format'", in: "mistakes")
+    #expect(throws: PostgresFailure.unknownFormat("2")) { try ClusterSchema.check(at: url) }
+    let foreign = try server.makeDatabase("foreign_tables")
+    try server.sql("CREATE TABLE hearth_meta (name text)", in: "foreign_tables")
+    #expect(throws: PostgresFailure.foreignTables) { try ClusterSchema.check(at: foreign) }
   }
 }

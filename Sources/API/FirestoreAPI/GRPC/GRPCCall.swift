@@ -12,6 +12,8 @@ final class GRPCCall {
   /// The compression of the response. It is the request's, because the client certainly supports that.
   let compression: GRPCCompression
   let caller: Caller
+  /// The ID of a call that may arrive again, or `nil`.
+  let requestID: RequestID?
   /// The database of the call, once it is known. Errors name documents in it.
   var database: DatabaseID?
 
@@ -21,7 +23,8 @@ final class GRPCCall {
   private var timer: LoopTimer?
   private var stopStream: ((Status) -> Void)?
 
-  init(_ exchange: Exchange, _ head: GRPCRequestHead, _ caller: Caller) {
+  init(_ exchange: Exchange, _ head: GRPCRequestHead, _ caller: Caller, requestID: RequestID? = nil) {
+    self.requestID = requestID
     self.exchange = exchange
     self.head = head
     self.caller = caller
@@ -32,7 +35,7 @@ final class GRPCCall {
   ///
   /// - Throws: the errors of ``GRPCRequestHead/check()``.
   convenience init(_ request: borrowing HTTPRequest, _ routed: RoutedCall) throws {
-    self.init(routed.responder.exchange, GRPCRequestHead(request), routed.caller)
+    self.init(routed.responder.exchange, GRPCRequestHead(request), routed.caller, requestID: request.requestID)
     try head.check()
   }
 

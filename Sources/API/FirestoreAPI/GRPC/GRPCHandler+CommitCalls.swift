@@ -10,7 +10,9 @@ extension GRPCHandler {
     try service.checkRoom(forCommitOf: message.count)
     try decode(message, CommitMessage(), in: database, call) { [service] commit, call in
       let bound = call.bound
-      try service.commit(commit.writes, transaction: commit.transaction, in: database, as: call.caller) { result in
+      try service.commit(
+        commit.writes, transaction: commit.transaction, in: database, as: call.caller, requestID: call.requestID
+      ) { result in
         bound.onLoop { $0.send(result.map { CommitResponse($0.results, commitTime: $0.version) }) }
       }
     }
@@ -21,7 +23,7 @@ extension GRPCHandler {
     try service.checkRoom(forCommitOf: message.count)
     try decode(message, BatchWriteRequest(), in: database, call) { [service] batch, call in
       let bound = call.bound
-      try service.batchWrite(batch.writes, in: database, as: call.caller) { results in
+      try service.batchWrite(batch.writes, in: database, as: call.caller, requestID: call.requestID) { results in
         bound.onLoop { $0.send(BatchWriteResponse(results)) }
       }
     }

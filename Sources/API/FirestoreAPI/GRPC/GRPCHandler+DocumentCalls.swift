@@ -21,7 +21,7 @@ extension GRPCHandler {
     let bound = call.bound
     try service.createDocument(
       in: create.collection, id: create.documentID, fields: create.document.fields, database: parent.database,
-      as: call.caller
+      as: call.caller, requestID: call.requestID
     ) { result in bound.onLoop { $0.send(result, mask: create.mask, in: parent.database) } }
   }
 
@@ -31,7 +31,7 @@ extension GRPCHandler {
     let bound = call.bound
     try service.updateDocument(
       key, fields: update.document.fields, mask: update.updateMask, precondition: update.precondition, in: id,
-      as: call.caller
+      as: call.caller, requestID: call.requestID
     ) { result in bound.onLoop { $0.send(result, mask: update.mask, in: id) } }
   }
 
@@ -39,8 +39,8 @@ extension GRPCHandler {
     let (id, key) = try Self.document(of: message)
     let delete = try decode(message, DeleteDocumentRequest(key), in: id, call)
     let bound = call.bound
-    try service.deleteDocument(key, precondition: delete.precondition, in: id, as: call.caller) { result in
-      bound.onLoop { $0.send(result.map { EmptyMessage() }) }
-    }
+    try service.deleteDocument(
+      key, precondition: delete.precondition, in: id, as: call.caller, requestID: call.requestID
+    ) { result in bound.onLoop { $0.send(result.map { EmptyMessage() }) } }
   }
 }

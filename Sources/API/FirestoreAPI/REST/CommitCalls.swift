@@ -11,7 +11,9 @@ extension RESTHandler {
     guard call.target.segmentCount == 0 else { return call.responder.sendText(404, "Not Found\n") }
     try service.checkRoom(forCommitOf: request.body.count)
     try decode(request, call, CommitMessage()) { [service] commit in
-      try service.commit(commit.writes, transaction: commit.transaction, in: call.database, as: call.caller) { result in
+      try service.commit(
+        commit.writes, transaction: commit.transaction, in: call.database, as: call.caller, requestID: call.requestID
+      ) { result in
         call.responder.onLoop { call.send(result.map { CommitResponse($0.results, commitTime: $0.version) }) }
       }
     }
@@ -22,7 +24,7 @@ extension RESTHandler {
     guard call.target.segmentCount == 0 else { return call.responder.sendText(404, "Not Found\n") }
     try service.checkRoom(forCommitOf: request.body.count)
     try decode(request, call, BatchWriteRequest()) { [service] batch in
-      try service.batchWrite(batch.writes, in: call.database, as: call.caller) { results in
+      try service.batchWrite(batch.writes, in: call.database, as: call.caller, requestID: call.requestID) { results in
         call.responder.onLoop { call.send(BatchWriteResponse(results)) }
       }
     }

@@ -33,7 +33,7 @@ extension RESTHandler {
     create = try create.decoded()
     try service.createDocument(
       in: create.collection, id: create.documentID, fields: create.document.fields, database: call.database,
-      as: call.caller
+      as: call.caller, requestID: call.requestID
     ) { result in call.responder.onLoop { call.send(result, mask: mask) } }
   }
 
@@ -46,7 +46,7 @@ extension RESTHandler {
     let precondition = try call.parameters.precondition()
     try service.updateDocument(
       key, fields: try decodeDocument(request, call).fields, mask: updateMask, precondition: precondition,
-      in: call.database, as: call.caller
+      in: call.database, as: call.caller, requestID: call.requestID
     ) { result in call.responder.onLoop { call.send(result, mask: mask) } }
   }
 
@@ -54,9 +54,9 @@ extension RESTHandler {
     try call.parameters.allowOnly("currentDocument.exists", "currentDocument.updateTime")
     var delete = DeleteDocumentRequest(try call.target.documentKey())
     delete.precondition = try call.parameters.precondition()
-    try service.deleteDocument(delete.key, precondition: delete.precondition, in: call.database, as: call.caller) {
-      result in call.responder.onLoop { call.send(result.map { EmptyMessage() }) }
-    }
+    try service.deleteDocument(
+      delete.key, precondition: delete.precondition, in: call.database, as: call.caller, requestID: call.requestID
+    ) { result in call.responder.onLoop { call.send(result.map { EmptyMessage() }) } }
   }
 
   /// Decodes a body that is a document. An empty body is an empty document.

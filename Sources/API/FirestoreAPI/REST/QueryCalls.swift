@@ -8,8 +8,12 @@ import WireFormat
 extension RESTHandler {
   func runQuery(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly()
-    let message = RunQueryRequest(below: try call.target.parent())
-    try decode(request, call, message, isStreaming: true) { [service] run in
+    let parent = try call.target.parent()
+    if let query = preparedQuery(request, call, below: parent) {
+      let cursor = try service.runQuery(query, as: call.caller)
+      return call.send(QueryResponseProducer(cursor, mask: query.request.query.projection, root: call.target.root))
+    }
+    try decode(request, call, RunQueryRequest(below: parent), isStreaming: true) { [service] run in
       let cursor = try service.runQuery(run, in: call.database, as: call.caller)
       call.send(QueryResponseProducer(cursor, mask: run.query.projection, root: call.target.root))
     }

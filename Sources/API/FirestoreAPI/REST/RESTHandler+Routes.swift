@@ -8,32 +8,33 @@ extension RESTHandler {
   /// The requests that the API handles.
   package static var routes: [Route<RESTHandler>] {
     [
-      row([.get, .head], "{document...}") { try $0.getDocument($1, $2) },
-      row([.get, .head], "{collection...}") { try $0.listDocuments($1, $2) },
-      row(.post, "{path...}:commit") { try $0.commit($1, $2) },
-      row(.post, "{path...}:batchGet") { try $0.batchGetDocuments($1, $2) },
-      row(.post, "{path...}:runQuery") { try $0.runQuery($1, $2) },
-      row(.post, "{path...}:runAggregationQuery") { try $0.runAggregationQuery($1, $2) },
-      row(.post, "{path...}:partitionQuery") { try $0.partitionQuery($1, $2) },
-      row(.post, "{path...}:listCollectionIds") { try $0.listCollectionIds($1, $2) },
-      row(.post, "{path...}:batchWrite") { try $0.batchWrite($1, $2) },
-      row(.post, "{path...}:beginTransaction") { try $0.beginTransaction($1, $2) },
-      row(.post, "{path...}:rollback") { try $0.rollback($1, $2) },
+      row([.get, .head], "{document...}", .always) { try $0.getDocument($1, $2) },
+      row([.get, .head], "{collection...}", .always) { try $0.listDocuments($1, $2) },
+      row(.post, "{path...}:commit", .withID) { try $0.commit($1, $2) },
+      row(.post, "{path...}:batchGet", .always) { try $0.batchGetDocuments($1, $2) },
+      row(.post, "{path...}:runQuery", .always) { try $0.runQuery($1, $2) },
+      row(.post, "{path...}:runAggregationQuery", .always) { try $0.runAggregationQuery($1, $2) },
+      row(.post, "{path...}:partitionQuery", .always) { try $0.partitionQuery($1, $2) },
+      row(.post, "{path...}:listCollectionIds", .always) { try $0.listCollectionIds($1, $2) },
+      row(.post, "{path...}:batchWrite", .withID) { try $0.batchWrite($1, $2) },
+      row(.post, "{path...}:beginTransaction", .always) { try $0.beginTransaction($1, $2) },
+      row(.post, "{path...}:rollback", .always) { try $0.rollback($1, $2) },
       row(.post, "{path...}:executePipeline") { try $0.executePipeline($1, $2) },
       row(.post, "{path...}:write") { _, _, _ in
         throw Status(.unimplemented, "Write is available only as a gRPC stream or a WebChannel. Use commit.")
       },
-      row(.post, "{path...}") { try $0.createDocument($1, $2) },
-      row(.patch, "{path...}") { try $0.updateDocument($1, $2) },
-      row(.delete, "{path...}") { handler, call, _ in try handler.deleteDocument(call) },
+      row(.post, "{path...}", .withID) { try $0.createDocument($1, $2) },
+      row(.patch, "{path...}", .withID) { try $0.updateDocument($1, $2) },
+      row(.delete, "{path...}", .withID) { handler, call, _ in try handler.deleteDocument(call) },
     ]
   }
 
   private static func row(
-    _ methods: HTTPMethods, _ path: String,
+    _ methods: HTTPMethods, _ path: String, _ repetition: RouteRepetition = .never,
     _ handle: @escaping @Sendable (RESTHandler, RESTRequest, borrowing HTTPRequest) throws -> Void
   ) -> Route<RESTHandler> {
-    Route(methods, DocumentsPath.patterns(path), kind: .rest, access: .caller) { handler, request, routed in
+    Route(methods, DocumentsPath.patterns(path), kind: .rest, access: .caller, repetition: repetition) {
+      handler, request, routed in
       try handle(handler, handler.call(request, routed), request)
     }
   }

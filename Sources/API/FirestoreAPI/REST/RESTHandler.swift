@@ -13,9 +13,10 @@ package final class RESTHandler: API {
   private let decoders = ObjectPool<JSONDecodingContext>()
 
   /// A parser and a decoder that are used together.
-  private struct JSONDecodingContext {
+  private final class JSONDecodingContext {
     let document = JSONDocument()
     let decoder = JSONMessageDecoder()
+    var queries = PreparedQueries()
   }
 
   package let authenticator: Authenticator
@@ -40,7 +41,7 @@ package final class RESTHandler: API {
     }
     return RESTRequest(
       target: target, parameters: try QueryParameters(request.target.pathAndQuery.query),
-      responder: routed.responder, caller: routed.caller)
+      responder: routed.responder, caller: routed.caller, requestID: request.requestID)
   }
 
   /// Parses a body and decodes it. An empty body means an empty message.
@@ -81,6 +82,25 @@ package final class RESTHandler: API {
     }
   }
 
+  /// Returns the query of a small body that came before, or `nil` if it must be decoded. A body that comes again and has a
+  /// valid query is kept.
+  func preparedQuery(
+    _ request: borrowing HTTPRequest, _ call: RESTRequest, below parent: ResourcePath
+  ) -> PreparedQuery? {
+    let body = request.body
+    guard !body.isEmpty, body.count <= PreparedQueries.bodyBytesMax else { return nil }
+    let context = decoders.take() ?? JSONDecodingContext()
+    defer { decoders.give(context) }
+    let hash = PreparedQueries.hash(body, below: parent)
+    let edition = service.edition(of: call.database)
+    if let known = context.queries.query(hash, body, below: parent, in: call.database, edition) { return known }
+    guard context.queries.note(hash), let run = try? decode(request, call, RunQueryRequest(below: parent)),
+      let query = try? PreparedQuery(run, in: call.database, edition)
+    else { return nil }
+    context.queries.keep(query, hash, body, below: parent, edition)
+    return query
+  }
+
   /// Decodes a body that is a message and passes it to `handle`, on the loop. Another thread decodes a large body; see
   /// ``LargeRequests``. Its errors are sent, in an array if the method is a streaming one.
   ///
@@ -116,12 +136,14 @@ struct BodyTooLarge: Error {
   let bytesMax: Int
 }
 
-/// One request: its target, parameters and caller, and the functions that respond to it.
+/// One request: its target, parameters, caller and ID, and the functions that respond to it.
 struct RESTRequest: Sendable {
   let target: DocumentsPath
   let parameters: QueryParameters
   let responder: Responder
   let caller: Caller
+  /// The ID of a request that may arrive again, or `nil`.
+  let requestID: RequestID?
 
   var database: DatabaseID { target.database }
   var style: JSONWriter.Style { parameters.wantsPrettyPrint ? .pretty : .compact }

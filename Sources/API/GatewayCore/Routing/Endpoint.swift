@@ -2,20 +2,24 @@ import Basics
 import DatabaseService
 package import Transport
 
-/// A route of an API that is ready to serve: it authenticates a request and calls the route's handler.
-package protocol Endpoint: Sendable {
-  /// The name of the API, for documentation.
-  var api: String { get }
+/// The part of a route by which a ``Router`` finds it.
+package protocol RoutedEndpoint: Sendable {
   var methods: HTTPMethods { get }
   var paths: [RoutePattern] { get }
-  var kind: RequestKind { get }
-  var access: RouteAccess { get }
-  /// Whether the body is read piece by piece.
-  var isStreamed: Bool { get }
   /// Whether the route has a condition besides path and method.
   var hasCondition: Bool { get }
   /// Whether a request satisfies the route's condition.
   func isWanted(_ request: borrowing HTTPRequest) -> Bool
+}
+
+/// A route of an API that is ready to serve: it authenticates a request and calls the route's handler.
+package protocol Endpoint: RoutedEndpoint {
+  /// The name of the API, for documentation.
+  var api: String { get }
+  var kind: RequestKind { get }
+  var access: RouteAccess { get }
+  /// Whether the body is read piece by piece.
+  var isStreamed: Bool { get }
   /// Handles a request whose whole body has arrived.
   func handle(_ request: borrowing HTTPRequest, _ match: RouteMatch, _ responder: Responder)
   /// Returns the receiver of the body, or `nil` after a response.

@@ -3,12 +3,14 @@ package import Transport
 /// Passes each request to its route. It matches a request once, when its head has arrived.
 package final class RequestDispatcher: RequestHandler {
   private let router: Router
+  /// The routes, in order.
+  package let endpoints: [any Endpoint]
 
   /// Creates a dispatcher for the routes of all APIs, in the order in which they are tried.
-  package init(_ endpoints: [any Endpoint]) { router = Router(endpoints) }
-
-  /// The routes, in order.
-  package var endpoints: [any Endpoint] { router.endpoints }
+  package init(_ endpoints: [any Endpoint]) {
+    self.endpoints = endpoints
+    router = Router(endpoints)
+  }
 
   /// Handles a request. Responds at once or later, on the loop of the connection.
   package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
@@ -35,7 +37,7 @@ package final class RequestDispatcher: RequestHandler {
   private func endpoint(for request: borrowing HTTPRequest, _ exchange: Exchange) -> (any Endpoint)? {
     if !exchange.match.isKnown { exchange.match = router.match(request) }
     guard let number = exchange.match.number else { return nil }
-    let endpoint = router.endpoints[number]
+    let endpoint = endpoints[number]
     exchange.setKind(endpoint.kind)
     return endpoint
   }

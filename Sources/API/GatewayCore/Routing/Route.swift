@@ -20,6 +20,7 @@ package struct Route<Target: API>: Sendable {
   let paths: [RoutePattern]
   let kind: RequestKind
   let access: RouteAccess
+  let repetition: RouteRepetition
   let condition: Condition?
   let work: Work
 
@@ -30,9 +31,9 @@ package struct Route<Target: API>: Sendable {
   /// ``RoutePattern``.
   package init(
     _ methods: HTTPMethods, _ paths: [String], kind: RequestKind, access: RouteAccess,
-    when condition: Condition? = nil, handle: @escaping Handle
+    repetition: RouteRepetition = .never, when condition: Condition? = nil, handle: @escaping Handle
   ) {
-    self.init(methods, paths, kind, access, condition, .handle(handle))
+    self.init(methods, paths, kind, access, repetition, condition, .handle(handle))
   }
 
   /// Creates a row for requests whose body is read piece by piece.
@@ -40,17 +41,18 @@ package struct Route<Target: API>: Sendable {
     _ methods: HTTPMethods, _ paths: [String], kind: RequestKind, access: RouteAccess,
     when condition: Condition? = nil, open: @escaping Open
   ) -> Route {
-    Route(methods, paths, kind, access, condition, .open(open))
+    Route(methods, paths, kind, access, .never, condition, .open(open))
   }
 
   private init(
     _ methods: HTTPMethods, _ paths: [String], _ kind: RequestKind, _ access: RouteAccess,
-    _ condition: Condition?, _ work: Work
+    _ repetition: RouteRepetition, _ condition: Condition?, _ work: Work
   ) {
     self.methods = methods
     self.paths = paths.map { RoutePattern($0) }
     self.kind = kind
     self.access = access
+    self.repetition = repetition
     self.condition = condition
     self.work = work
   }

@@ -27,7 +27,7 @@ package struct Router: Sendable {
     let hasCondition: Bool
 
     init(
-      _ number: Int, _ endpoint: any Endpoint, _ parity: RoutePattern.Parity, verb: UnsafeRawBufferPointer? = nil
+      _ number: Int, _ endpoint: any RoutedEndpoint, _ parity: RoutePattern.Parity, verb: UnsafeRawBufferPointer? = nil
     ) {
       self.number = number
       methods = endpoint.methods
@@ -38,18 +38,18 @@ package struct Router: Sendable {
   }
 
   /// The routes, in the order of the table.
-  package let endpoints: [any Endpoint]
+  private let endpoints: [any RoutedEndpoint]
   private var nodes = [Node()]
 
   /// Creates a router for the routes of all APIs.
-  package init(_ endpoints: [any Endpoint]) {
+  package init(_ endpoints: [any RoutedEndpoint]) {
     self.endpoints = endpoints
     for (number, endpoint) in endpoints.enumerated() {
       for pattern in endpoint.paths { insert(pattern, number, endpoint) }
     }
   }
 
-  private mutating func insert(_ pattern: RoutePattern, _ number: Int, _ endpoint: any Endpoint) {
+  private mutating func insert(_ pattern: RoutePattern, _ number: Int, _ endpoint: any RoutedEndpoint) {
     pattern.withParts { path, verb in
       var (node, start, captures) = (0, 1, 0)
       while start <= path.count {

@@ -70,11 +70,20 @@ enum BackupChoice {
   static func place(_ text: String, _ arguments: Arguments, prefix optionPrefix: String = "") throws -> any BackupPlace
   {
     guard !text.isEmpty else { throw CommandFailure.usage("the place for backups must not be empty") }
-    guard let end = text.firstRange(of: "://") else {
+    guard text.contains("://") else {
       let unused = options.map(\.name).filter(arguments.has)
       if !unused.isEmpty { throw arguments.refusal(of: unused, "needs a bucket, such as s3://backups/hearth") }
       return BackupFolder(text)
     }
+    return BackupBucket(try bucketStore(text, arguments, prefix: optionPrefix), now: now)
+  }
+
+  /// Returns a client of the bucket that a text with a scheme names. It connects with its first request.
+  /// - Throws: ``CommandFailure`` if the text, an option or a credential is invalid.
+  static func bucketStore(
+    _ text: String, _ arguments: Arguments, prefix optionPrefix: String = "", retries: Retries = Retries()
+  ) throws -> any BucketStore {
+    guard let end = text.firstRange(of: "://") else { throw CommandFailure.usage("'\(text)' names no bucket") }
     let parts = text[end.upperBound...].split(separator: "/", maxSplits: 1).map(String.init)
     guard let bucket = parts.first else { throw CommandFailure.usage("'\(text)' names no bucket") }
     var prefix = parts.count == 2 ? parts[1] : ""
@@ -85,8 +94,8 @@ enum BackupChoice {
       if arguments.has("region") { throw arguments.refusal(of: ["region"], "is for s3:// only") }
       let server = try ServerClient(
         url: arguments.value("endpoint") ?? cloudStorage, arguments, option: "--\(optionPrefix)endpoint")
-      return BackupBucket(CloudStorageBucket(bucket, prefix: prefix, server), now: now)
-    case "s3": return BackupBucket(try s3(bucket, prefix, arguments, optionPrefix), now: now)
+      return CloudStorageBucket(bucket, prefix: prefix, server, retries: retries)
+    case "s3": return try s3(bucket, prefix, arguments, optionPrefix, retries)
     default:
       throw CommandFailure.usage(
         "'\(text)' is not a place for backups; write a path, gs://BUCKET/PREFIX or s3://BUCKET/PREFIX")
@@ -94,7 +103,7 @@ enum BackupChoice {
   }
 
   private static func s3(
-    _ bucket: String, _ prefix: String, _ arguments: Arguments, _ optionPrefix: String
+    _ bucket: String, _ prefix: String, _ arguments: Arguments, _ optionPrefix: String, _ retries: Retries
   ) throws -> S3Bucket {
     let region = arguments.value("region") ?? DatabaseChoice.environment("AWS_REGION") ?? "us-east-1"
     let url = arguments.value("endpoint") ?? "https://s3.\(region).amazonaws.com"
@@ -105,7 +114,7 @@ enum BackupChoice {
     return try S3Bucket(
       bucket, prefix: prefix, at: url,
       S3Signature(credentials: try credentials(arguments, optionPrefix), region: region),
-      authoritiesFile: DatabaseChoice.authorities(arguments))
+      authoritiesFile: DatabaseChoice.authorities(arguments), retries: retries)
   }
 
   private static func credentials(_ arguments: Arguments, _ optionPrefix: String) throws -> S3Credentials {

@@ -92,7 +92,8 @@ struct Command: Sendable {
       .accountsSetClaims, .accountsDisable, .accountsEnable, .accountsExport, .accountsImport, .keysCreate,
       .keysList, .keysRevoke, .keysRotate, .operatorsAdd, .operatorsList, .operatorsSet, .operatorsRemove, .token,
       .rulesCheck, .rulesTest, .rulesExplain, .filesList,
-      .filesCopy, .filesRemove, .projectsList, .projectsCheck, .completion,
+      .filesCopy, .filesRemove, .projectsList, .projectsCheck, .clusterInit, .clusterStatus, .clusterDeploy,
+      .clusterDrain, .completion,
     ]
   }
 

@@ -4,6 +4,7 @@ import Files
 import FixtureTree
 import HearthServer
 import KeyValue
+import PostgresEngine
 import WebClient
 
 /// The exit codes other than 0.
@@ -60,6 +61,9 @@ struct CommandFailure: Error {
     case FilesError.full: self.init(ExitCode.failure, "the file system is full")
     case HearthError.data(let text): self.init(ExitCode.data, text)
     case let error as HearthError: self.init(ExitCode.failure, error.description)
+    case PostgresFailure.notAURL: self.init(ExitCode.usage, PostgresFailure.notAURL.description)
+    case let error as PostgresFailure: self.init(ExitCode.failure, error.description)
+    case let error as ClusterKeyFailure: self.init(ExitCode.failure, error.description)
     case let error as HTTPClientError: self.init(ExitCode.failure, error.description)
     case let error as ModelError: self.init(ExitCode.data, error.description)
     case let error as Status: self.init(ExitCode.failure, error.fault ?? error.message)

@@ -50,6 +50,7 @@ enum HelpMarkdown {
       | `GOOGLE_APPLICATION_CREDENTIALS` | the file of a key, if none of the above signs in |
       | `HEARTH_CACERT` | a file of certificates to trust, instead of `--cacert` |
       | `HEARTH_PROJECT`, `GOOGLE_CLOUD_PROJECT` | the project, instead of `--project`; the first one set is used |
+      | `HEARTH_CLUSTER` | the URL of PostgreSQL, instead of the operand POSTGRES-URL of `hearth cluster` |
       | `NO_COLOR` | if set and not empty, output has no colors, unless --color is given |
 
       """

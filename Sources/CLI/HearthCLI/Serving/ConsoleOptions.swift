@@ -26,7 +26,8 @@ enum ConsoleOptions {
 
   /// The options whose values operators do not see. They can contain passwords, or commands and URLs with such.
   private static let secretOptions: Set<String> = [
-    "providers", "mail-command", "identity-provider", "trust-issuer", "tls-key", "backup-key",
+    "providers", "mail-command", "identity-provider", "trust-issuer", "tls-key", "backup-key", "cluster-key",
+    "shared-files-key",
   ]
 
   /// Returns a configuration in force as the console shows it. A secret is the text `hidden`, and an option without a

@@ -263,6 +263,7 @@ final class Connection {
   private func chooseProtocol(_ tls: TLSChannel) {
     server.handshakes.ended(self)
     deadline = server.loop.nowMilliseconds + server.configuration.idleSeconds * 1000
+    if server.isOfPeers { return tls.isPeer ? speak(.http2) : close() }
     if let choseHTTP2 = tls.choseHTTP2 { speak(choseHTTP2 ? .http2 : .http1) }
   }
 

@@ -124,6 +124,10 @@ final class HTTP2Callbacks {
     case NGHTTP2_DATA: cost = header.length == 0 && header.flags & endStream == 0 ? HTTP2FloodGuard.controlCost : 0
     case NGHTTP2_WINDOW_UPDATE: cost = HTTP2FloodGuard.windowCost
     case NGHTTP2_RST_STREAM: cost = HTTP2FloodGuard.resetCost
+    case _ where header.type == PeerSession.endFrame && multiplexer.server.isOfPeers:
+      // The node that faces the client stops, so an endless response should end.
+      cost = 0
+      multiplexer.streams.first { $0.id == header.stream_id }?.exchange.announceShutdown()
     default: cost = HTTP2FloodGuard.controlCost
     }
     return cost == 0 || multiplexer.charge(cost) ? 0 : failure

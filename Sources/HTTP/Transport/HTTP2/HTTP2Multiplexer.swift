@@ -59,7 +59,8 @@ final class HTTP2Multiplexer {
     let settings = HTTP2Limits.settings(server.configuration)
     nghttp2_submit_settings(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), settings, settings.count)
     nghttp2_session_set_local_window_size(
-      raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), 0, Int32(HTTP2Limits.connectionWindowBytes))
+      raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), 0,
+      Int32(server.isOfPeers ? HTTP2Limits.peerWindowBytes : HTTP2Limits.connectionWindowBytes))
   }
 
   deinit {
@@ -140,6 +141,8 @@ final class HTTP2Multiplexer {
   /// Charges the client for work that it causes. Returns `false` if it has no tokens left; the connection then ends.
   func charge(_ cost: Int) -> Bool {
     guard !isBroken else { return false }
+    // A node of the cluster sends what its clients cause, all on one connection.
+    if server.isOfPeers { return true }
     if guardian.spend(cost, nowMilliseconds: server.loop.nowMilliseconds) { return true }
     isBroken = true
     end(NGHTTP2_ENHANCE_YOUR_CALM)
@@ -218,7 +221,9 @@ final class HTTP2Multiplexer {
   }
 
   /// Whether the client has yet to take so much that nothing more may be produced for it.
-  var isFull: Bool { unsentBytes > HTTP2Limits.unsentBytesMax }
+  var isFull: Bool {
+    unsentBytes > (server.isOfPeers ? HTTP2Limits.peerUnsentBytesMax : HTTP2Limits.unsentBytesMax)
+  }
 
   /// Whether requests or responses wait, but not for the client.
   var canProduce: Bool { !isFull && (!waiting.isEmpty || !blocked.isEmpty) }
@@ -327,6 +332,9 @@ final class HTTP2Multiplexer {
     nghttp2_session_consume_stream(raw, stream.id, count)
     reportOutput()
   }
+
+  /// Called when a response holds more bytes than before.
+  func heldChanged() { reportOutput() }
 
   private func reportOutput() {
     if !isInsideLibrary { onOutput() }

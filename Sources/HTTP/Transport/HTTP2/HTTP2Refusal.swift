@@ -20,6 +20,7 @@ extension Exchange {
 
   private static func grpcStatus(_ status: Int) -> StaticString {
     switch status {
+    case 500: "13"  // INTERNAL
     case 408: "4"  // DEADLINE_EXCEEDED
     case 413, 414, 431: "8"  // RESOURCE_EXHAUSTED
     case 501, 415: "12"  // UNIMPLEMENTED

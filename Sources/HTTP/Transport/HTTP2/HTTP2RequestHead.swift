@@ -10,6 +10,8 @@ struct HTTP2RequestHead {
   private(set) var isGRPC = false
   /// The reason for which the request will be rejected. Later fields are then not collected.
   private(set) var refusal: Refusal?
+  /// The client of another node that sent the request there, on connections of nodes.
+  private(set) var client: RelayedClient?
   private var hasHost = false
   private var listBytes = 0
 
@@ -51,6 +53,13 @@ struct HTTP2RequestHead {
   /// Sets the refusal, unless there is one already.
   mutating func refuse(_ reason: Refusal) {
     if refusal == nil { refusal = reason }
+  }
+
+  /// Sets the client of a relayed request, and replaces the first fields, which describe it, with its host.
+  mutating func take(_ client: RelayedClient, fieldCount: Int, host: HeaderField?, target: Range<Int>?) {
+    self.client = client
+    fields.replaceSubrange(..<fieldCount, with: host.map { [$0] } ?? [])
+    if let target { self.target = target }
   }
 
   /// Frees the memory after the request was handled.

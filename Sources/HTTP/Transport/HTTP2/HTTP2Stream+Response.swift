@@ -71,7 +71,14 @@ extension HTTP2Stream {
 
   func resume() {
     reply.isWaiting = false
-    guard reply.isDeferred, !isClosed else { return }
+    guard reply.isDeferred, !isClosed else {
+      // The source may hold more than before, although the client takes nothing.
+      if reply.source != nil, reply.heldBytes != reply.countedBytes {
+        countUnsent()
+        multiplexer.heldChanged()
+      }
+      return
+    }
     reply.isDeferred = false
     progressMilliseconds = server.loop.nowMilliseconds
     multiplexer.resume(self)
@@ -95,7 +102,12 @@ extension HTTP2Stream {
         throw error
       }
     }
-    if compressible && head.acceptsGzip && head.method != .head && made.count >= GzipCompressor.bodyBytesMin,
+    let mayCompress = compressible && head.acceptsGzip && head.method != .head
+    // The node that faces the client compresses instead of this one.
+    let isLeft =
+      mayCompress && server.isOfPeers && made.count >= GzipCompressor.bodyBytesMin
+      && made.count <= RelayedFields.compressibleBytesMax
+    if mayCompress && !isLeft && made.count >= GzipCompressor.bodyBytesMin,
       let compressed = server.compressor.compress(made)
     {
       made = compressed
@@ -110,6 +122,7 @@ extension HTTP2Stream {
         $0.add("vary", "Accept-Encoding")
       }
     }
+    if isLeft { fields.add { $0.add(RelayedFields.compressible, "1") } }
     // With trailers, the length is omitted. Without a body, the head ends the stream.
     if trailers == nil && hasBody && !made.isEmpty { fields.addContentLength(made.count) }
     if head.method == .head { made.removeAll(keepingCapacity: true) }

@@ -72,11 +72,12 @@ final class HTTP2Stream: ResponseSink {
   /// Called when all fields have arrived.
   func headEnded() {
     head.complete()
+    if multiplexer.server.isOfPeers { head.openEnvelope() }
     exchange.begin(self, head.method)
     head.bytes.withUnsafeBytes { bytes in
       let target = UnsafeRawBufferPointer(rebasing: bytes[head.target])
       exchange.keepTarget(target)
-      if multiplexer.server.isLogTurn() { exchange.logRequest(target, from: multiplexer.socket) }
+      if multiplexer.server.isLogTurn() { exchange.logRequest(target, from: multiplexer.socket, head.client) }
     }
     if let refusal = head.refusal { return refuse(refusal) }
     let handler = multiplexer.server.handler
@@ -190,10 +191,11 @@ final class HTTP2Stream: ResponseSink {
       head.fields.withUnsafeBufferPointer { fields in
         use(
           HTTPRequest(
-            version: .http2, method: head.method, target: UnsafeRawBufferPointer(rebasing: bytes[head.target]),
-            body: body, message: bytes.baseAddress ?? multiplexer.server.padding, fields: fields,
-            socket: multiplexer.socket, isFromAdminSocket: multiplexer.isFromAdminSocket,
-            isFromProxy: multiplexer.isFromProxy))
+            version: head.client?.version ?? .http2, method: head.method,
+            target: UnsafeRawBufferPointer(rebasing: bytes[head.target]), body: body,
+            message: bytes.baseAddress ?? multiplexer.server.padding, fields: fields, socket: multiplexer.socket,
+            isFromAdminSocket: head.client?.isFromAdminSocket ?? multiplexer.isFromAdminSocket,
+            isFromProxy: head.client?.isFromProxy ?? multiplexer.isFromProxy, client: head.client))
       }
     }
   }

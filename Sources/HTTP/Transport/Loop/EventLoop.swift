@@ -18,7 +18,9 @@ package final class EventLoop: @unchecked Sendable {
   }
 
   let raw: UnsafeMutablePointer<uv_loop_t>
-  private let wakeup: UnsafeMutablePointer<uv_async_t>
+  private let wakeup: LoopWakeup
+  /// Active while work waits for its turn, so that the loop polls without waiting.
+  private let keepsTurning: UnsafeMutablePointer<uv_idle_t>
   private let sweeper: UnsafeMutablePointer<uv_timer_t>
   private let thread: UnsafeMutablePointer<uv_thread_t>
   private let threadID = Atomic<UInt>(0)
@@ -26,7 +28,10 @@ package final class EventLoop: @unchecked Sendable {
   private let clock: ManualClock?
   private let name: String
   private var timers: [LoopTimer] = []
+  private var endActions: [() -> Void] = []
   private let turnEnd: UnsafeMutablePointer<uv_check_t>
+  /// The work of `queue` that the loop has taken over.
+  private var arrived = JobQueue<() -> Void>()
   private var waitingRequests = JobQueue<() -> Void>()
   private var nextTurn = JobQueue<() -> Void>()
   /// The microseconds that requests of sockets have taken in this turn.
@@ -50,21 +55,20 @@ package final class EventLoop: @unchecked Sendable {
     self.name = name
     self.clock = clock
     raw = .allocate(capacity: 1)
-    wakeup = .allocate(capacity: 1)
+    keepsTurning = .allocate(capacity: 1)
     sweeper = .allocate(capacity: 1)
     thread = .allocate(capacity: 1)
     turnEnd = .allocate(capacity: 1)
     let status = uv_loop_init(raw)
     guard status == 0 else { throw .resourceExhausted(what: "an event loop", reason: describe(status)) }
-    let asyncStatus = uv_async_init(raw, wakeup) { handle in
-      EventLoop.from(handle?.pointee.data)?.runQueued()
-    }
-    guard asyncStatus == 0 else {
+    do throws(TransportError) {
+      wakeup = try LoopWakeup(raw)
+    } catch {
       uv_loop_close(raw)
-      throw .resourceExhausted(what: "an event loop", reason: describe(asyncStatus))
+      throw error
     }
     uv_timer_init(raw, sweeper)
-    wakeup.pointee.data = Unmanaged.passUnretained(self).toOpaque()
+    uv_idle_init(raw, keepsTurning)
     uv_check_init(raw, turnEnd)
     sweeper.pointee.data = Unmanaged.passUnretained(self).toOpaque()
     turnEnd.pointee.data = Unmanaged.passUnretained(self).toOpaque()
@@ -75,7 +79,7 @@ package final class EventLoop: @unchecked Sendable {
     // Only a loop that never ran is still open.
     if isOpen { tearDown() }
     raw.deallocate()
-    wakeup.deallocate()
+    keepsTurning.deallocate()
     sweeper.deallocate()
     thread.deallocate()
     turnEnd.deallocate()
@@ -87,6 +91,7 @@ package final class EventLoop: @unchecked Sendable {
   package func start() throws(TransportError) {
     let period = UInt64(EventLoop.sweepMilliseconds)
     uv_timer_start(sweeper, { EventLoop.from($0?.pointee.data)?.sweep() }, period, period)
+    wakeup.start { [unowned self] in takeQueued() }
     uv_check_start(turnEnd) { EventLoop.from($0?.pointee.data)?.endTurn() }
     // The thread keeps the loop alive until it has ended.
     let retained = Unmanaged.passRetained(self)
@@ -101,7 +106,12 @@ package final class EventLoop: @unchecked Sendable {
   /// opened on the loop has been closed.
   package func stopAndJoin() {
     precondition(!isOnLoop, "stopAndJoin was called on the loop itself")
-    execute { [self] in uv_stop(raw) }
+    execute { [self] in
+      let actions = endActions
+      endActions = []
+      for action in actions { action() }
+      uv_stop(raw)
+    }
     uv_thread_join(thread)
   }
 
@@ -110,6 +120,9 @@ package final class EventLoop: @unchecked Sendable {
     isAdopted = true
     threadID.store(UInt(pthread_self()), ordering: .relaxed)
   }
+
+  /// Runs `action` once on the loop before it ends, to close what was opened there. Call on the loop's thread only.
+  func beforeEnd(_ action: @escaping () -> Void) { endActions.append(action) }
 
   /// Whether the caller is on the loop's thread.
   package var isOnLoop: Bool { threadID.load(ordering: .relaxed) == UInt(pthread_self()) }
@@ -126,18 +139,20 @@ package final class EventLoop: @unchecked Sendable {
 
   /// Runs `work` on the loop's thread at its next turn, in the order queued, also if called on that thread. Any
   /// thread may call it. Costs one lock and at most one wake-up. The queue itself is unbounded: each caller queues a
-  /// bounded number of items per exchange or task.
+  /// bounded number of items per exchange or task. The work of a turn has ``LoopTime/waitingMicrosecondsMax``; the rest
+  /// waits for the next turn, so that a thread that ends much work at once does not delay the sockets.
   ///
   /// - Returns: `false` if the loop has ended, so that the work will not run.
   @discardableResult
   package func execute(_ work: @escaping @Sendable () -> Void) -> Bool {
-    queue.withLock { queue in
-      guard queue.isOpen else { return false }
+    let count = queue.withLock { queue in
+      guard queue.isOpen else { return 0 }
       queue.work.append(work)
-      // Under the lock, the wake-up handle is still open, because the loop closes the queue first.
-      if queue.work.count == 1 { uv_async_send(wakeup) }
-      return true
+      return queue.work.count
     }
+    // Without the lock: the loop may run at once on this processor, and needs the lock.
+    if count == 1 { wakeup.send() }
+    return count > 0
   }
 
   /// Runs `work` after the sockets had their turn, and after the work that was added before. All such work together
@@ -145,14 +160,17 @@ package final class EventLoop: @unchecked Sendable {
   /// only. Costs no lock.
   package func atNextTurn(_ work: @escaping () -> Void) {
     nextTurn.append(work)
-    if nextTurn.count == 1 { uv_async_send(wakeup) }
+    if nextTurn.count == 1 { keepTurning() }
   }
 
   /// Does the same for requests that found no time when they arrived. Their time does not depend on other work.
   func awaitRequestTurn(_ work: @escaping () -> Void) {
     waitingRequests.append(work)
-    if waitingRequests.count == 1 { uv_async_send(wakeup) }
+    if waitingRequests.count == 1 { keepTurning() }
   }
+
+  /// Has the loop poll without waiting until ``endTurn()`` has run all work that waits. Costs no system call.
+  private func keepTurning() { uv_idle_start(keepsTurning) { _ in } }
 
   /// Whether another request may begin in this turn.
   var hasTimeForRequest: Bool {
@@ -216,26 +234,30 @@ package final class EventLoop: @unchecked Sendable {
     onSweep?()
   }
 
-  private func runQueued() {
-    // Work that queues more work must wait for the next wake-up, so that sockets are served in between.
+  /// Takes over the queued work, which runs at the end of the turn.
+  private func takeQueued() {
     let work = queue.withLock { queue in
       let work = queue.work
       queue.work = []
       return work
     }
-    for item in work { item() }
+    for item in work { arrived.append(item) }
   }
 
   /// Runs the work that waits, as far as the time of the turn allows.
   private func endTurn() {
     requestMicroseconds = 0
     onTurnEnd?()
-    if waitingRequests.isEmpty && nextTurn.isEmpty { return }
+    if isIdle { return }
+    runWaiting(\.arrived)
     runWaiting(\.waitingRequests)
     runWaiting(\.nextTurn)
     itemEndMicroseconds = nil
-    if !waitingRequests.isEmpty || !nextTurn.isEmpty { uv_async_send(wakeup) }
+    if isIdle { uv_idle_stop(keepsTurning) } else { keepTurning() }
   }
+
+  /// Whether no work waits for its turn.
+  private var isIdle: Bool { arrived.isEmpty && waitingRequests.isEmpty && nextTurn.isEmpty }
 
   private func runWaiting(_ queue: ReferenceWritableKeyPath<EventLoop, JobQueue<() -> Void>>) {
     // Work that adds more work must wait for the next turn, so that sockets are served in between.
@@ -267,11 +289,13 @@ package final class EventLoop: @unchecked Sendable {
   private func tearDown() {
     isOpen = false
     timers = []
+    arrived = JobQueue()
     waitingRequests = JobQueue()
     nextTurn = JobQueue()
     onSweep = nil
     onTurnEnd = nil
-    uv_close(UnsafeMutableRawPointer(wakeup).assumingMemoryBound(to: uv_handle_t.self), nil)
+    wakeup.close()
+    uv_close(UnsafeMutableRawPointer(keepsTurning).assumingMemoryBound(to: uv_handle_t.self), nil)
     uv_close(UnsafeMutableRawPointer(sweeper).assumingMemoryBound(to: uv_handle_t.self), nil)
     uv_close(UnsafeMutableRawPointer(turnEnd).assumingMemoryBound(to: uv_handle_t.self), nil)
     uv_run(raw, UV_RUN_DEFAULT)

@@ -12,6 +12,12 @@ package struct LoopBound<Value>: @unchecked Sendable {
     self.loop = loop
   }
 
+  /// The value, for a caller on the loop's thread.
+  func value(on loop: EventLoop) -> Value {
+    precondition(loop === self.loop && loop.isOnLoop, "a bound value was used on another thread")
+    return value
+  }
+
   /// Runs `work` with the value: immediately if called on the loop's thread, otherwise at the loop's next turn.
   package func onLoop(_ work: @escaping @Sendable (Value) -> Void) {
     if loop.isOnLoop {

@@ -19,6 +19,9 @@ final class LoopServer: @unchecked Sendable {
   let pool: BufferPool
   /// The certificate for TLS connections, or `nil` if connections are plain.
   let credentials: TLSCredentials?
+  /// Whether the clients are other nodes of the cluster, which pass the requests of theirs. Only the handshake with the
+  /// cluster's key makes a connection one of these.
+  let isOfPeers: Bool
   let responseHead = ResponseHead()
   let wholeResponses = WholeResponses()
   /// `nil` if memory is exhausted.
@@ -65,6 +68,7 @@ final class LoopServer: @unchecked Sendable {
     self.configuration = configuration
     self.handler = handler
     self.credentials = credentials
+    isOfPeers = credentials?.isOfPeers ?? false
     self.memory = memory
     pool = BufferPool(memory.requests)
     let zeros = UnsafeMutableRawPointer.allocate(byteCount: InputBuffer.paddingBytes, alignment: 8)

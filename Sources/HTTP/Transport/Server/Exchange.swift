@@ -296,10 +296,10 @@ package final class Exchange: @unchecked Sendable {
   }
 
   /// Keeps the request's details for the log.
-  func logRequest(_ target: UnsafeRawBufferPointer, from socket: Int32) {
+  func logRequest(_ target: UnsafeRawBufferPointer, from socket: Int32, _ client: RelayedClient? = nil) {
     record = RequestRecord(
       kind: 0, method: method, path: RequestRecord.path(target), status: 0, microseconds: 0,
-      client: SocketAddress.peer(of: socket)?.host ?? "")
+      client: client?.address ?? SocketAddress.peer(of: socket)?.host ?? "")
   }
 
   /// Counts the request and writes its log record.

@@ -32,6 +32,8 @@ package struct HTTPRequest: ~Copyable {
   private let message: UnsafeRawPointer
   private let fields: UnsafeBufferPointer<HeaderField>
   private let socket: Int32
+  /// The client that sent the request to another node, which relayed it. Only connections of nodes have one.
+  private let client: RelayedClient?
   /// Whether the request came over the admin socket of the data directory, which only the owner of the server's process
   /// and root can open. The transport sets this; no part of a request can.
   package let isFromAdminSocket: Bool
@@ -43,7 +45,7 @@ package struct HTTPRequest: ~Copyable {
     version: HTTPVersion, method: HTTPMethod, target: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer,
     message: UnsafeRawPointer,
     fields: UnsafeBufferPointer<HeaderField>, socket: Int32, isFromAdminSocket: Bool = false,
-    isFromProxy: Bool = true
+    isFromProxy: Bool = true, client: RelayedClient? = nil
   ) {
     self.version = version
     self.method = method
@@ -54,7 +56,15 @@ package struct HTTPRequest: ~Copyable {
     self.socket = socket
     self.isFromAdminSocket = isFromAdminSocket
     self.isFromProxy = isFromProxy
+    self.client = client
   }
+
+  /// Whether another node of the cluster relayed the request. Such a request must not be relayed again.
+  package var isRelayed: Bool { client != nil }
+
+  /// The 16 bytes that all tries of a relayed request share, so that it can be recognized, or `nil` if the request is not
+  /// relayed, or has a safe method.
+  package var relayedRequestID: [UInt8]? { client?.requestID }
 
   /// Returns the value of the first field with this name, without surrounding blanks, or `nil` if it is missing.
   /// Searches the fields in order.
@@ -85,16 +95,18 @@ package struct HTTPRequest: ~Copyable {
     return (name, value(of: field))
   }
 
-  /// The client's numeric address, or an empty string if it is unknown. For a request from this process or from the admin
-  /// socket, the loopback address. Costs a system call.
+  /// The client's numeric address, or an empty string if it is unknown. A relayed request has that of the client of the
+  /// other node. For a request from this process or from the admin socket, the loopback address. Costs a system call.
   package var remoteAddress: String {
-    socket < 0 || isFromAdminSocket ? "127.0.0.1" : SocketAddress.peer(of: socket)?.host ?? ""
+    if let client { return client.address }
+    return socket < 0 || isFromAdminSocket ? "127.0.0.1" : SocketAddress.peer(of: socket)?.host ?? ""
   }
 
-  /// Calls `body` with the 4 or 16 bytes of the numeric address of the other end of the connection, or no bytes if it has
-  /// none. Cost: one system call, no allocation.
+  /// Calls `body` with the 4 or 16 bytes of the numeric address of the other end of the connection, or of the client of a
+  /// relayed request, or with no bytes if it has none. Cost: one system call, no allocation.
   package func withPeerAddress<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-    PeerAddress.with(socket, body)
+    if let client { return client.addressBytes.withUnsafeBytes(body) }
+    return PeerAddress.with(socket, body)
   }
 
   private func value(of field: HeaderField) -> UnsafeRawBufferPointer {

@@ -36,14 +36,26 @@ package final class HTTPServer: Sendable {
   ///
   /// - Throws: ``TransportError/invalidConfiguration(reason:)`` if a limit is out of range,
   ///   ``TransportError/badCertificate(file:reason:)`` if the certificate or key cannot be used.
-  package init(configuration: TransportConfiguration, handler: any RequestHandler) throws(TransportError) {
+  package convenience init(
+    configuration: TransportConfiguration, handler: any RequestHandler
+  ) throws(TransportError) {
+    try self.init(
+      configuration: configuration, handler: handler, credentials: try Self.credentials(configuration))
+  }
+
+  /// Creates a server with credentials of its own instead of the certificate of the configuration.
+  ///
+  /// - Throws: ``TransportError/invalidConfiguration(reason:)`` if a limit is out of range.
+  init(
+    configuration: TransportConfiguration, handler: any RequestHandler, credentials: TLSCredentials?
+  ) throws(TransportError) {
     try configuration.validate()
     self.configuration = configuration
     self.handler = handler
     counters = configuration.counters ?? TransportCounters(loops: configuration.loops)
     precondition(
       counters.loops.count == configuration.loops, "the counters have another number of loops than the configuration")
-    credentials = try Self.credentials(configuration)
+    self.credentials = credentials
   }
 
   /// Reads the certificate and key again, for new connections. Open connections keep the old ones. Does nothing

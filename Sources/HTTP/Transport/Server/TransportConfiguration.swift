@@ -134,6 +134,7 @@ package struct TransportConfiguration: Sendable {
   @Sendable package static func defaultErrorBody(status: Int, message: String) -> [UInt8] {
     let name =
       switch status {
+      case 500: "INTERNAL"
       case 408: "DEADLINE_EXCEEDED"
       case 501, 505: "UNIMPLEMENTED"
       case 503: "UNAVAILABLE"

@@ -32,14 +32,14 @@ final class TLSChannel {
   private var saidEnd = false
 
   /// - Returns: `nil` if memory is exhausted.
-  init?(_ context: TLSContext) {
+  init?(_ context: TLSContext, isClient: Bool = false) {
     guard let method = Self.method, let ssl = SSL_new(context.raw) else { return nil }
     self.ssl = ssl
     handshakeRecords = .allocate(capacity: 1)
     handshakeRecords.initialize(to: 0)
     guard let bio = BIO_new(method) else { return nil }
     SSL_set_bio(ssl, bio, bio)
-    SSL_set_accept_state(ssl)
+    if isClient { SSL_set_connect_state(ssl) } else { SSL_set_accept_state(ssl) }
     BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
     copenssl_count_handshake_records(ssl, handshakeRecords)
   }
@@ -55,6 +55,15 @@ final class TLSChannel {
     var count: UInt32 = 0
     SSL_get0_alpn_selected(ssl, &name, &count)
     return name == nil ? nil : UnsafeRawBufferPointer(start: name, count: Int(count)).matches("h2")
+  }
+
+  /// Whether the handshake used the key of the cluster, and both sides agreed on the protocol of nodes.
+  var isPeer: Bool {
+    var name: UnsafePointer<UInt8>?
+    var count: UInt32 = 0
+    SSL_get0_alpn_selected(ssl, &name, &count)
+    return SSL_session_reused(ssl) == 1
+      && UnsafeRawBufferPointer(start: name, count: Int(count)).matches(PeerCredentials.name)
   }
 
   /// Makes the encrypted bytes available to the calls of `open` inside `body`.

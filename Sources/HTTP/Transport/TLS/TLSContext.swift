@@ -7,6 +7,23 @@ final class TLSContext: @unchecked Sendable {
   // Sendable: OpenSSL allows any number of threads to use a context after its setup.
 
   let raw: OpaquePointer
+  /// The key of connections between nodes, which OpenSSL reads during handshakes.
+  private let secret: UnsafeMutableRawBufferPointer?
+
+  /// Creates the settings of connections between nodes, of the side that connects or of the side that accepts.
+  /// - Throws: ``TransportError/resourceExhausted(what:reason:)`` if memory is exhausted.
+  init(_ key: NodeKey, isClient: Bool) throws(TransportError) {
+    ERR_clear_error()
+    guard let raw = SSL_CTX_new(isClient ? TLS_client_method() : TLS_server_method()) else {
+      throw .resourceExhausted(what: "a TLS context", reason: Self.reason())
+    }
+    let secret = UnsafeMutableRawBufferPointer.allocate(byteCount: NodeKey.byteCount, alignment: 8)
+    self.raw = raw
+    self.secret = secret
+    guard let start = secret.baseAddress, key.derive("hearth-peer/1 tls", into: secret),
+      PeerCredentials.prepare(raw, secret: start, isClient: isClient)
+    else { throw .resourceExhausted(what: "a TLS context", reason: Self.reason()) }
+  }
 
   /// Reads the certificate and key files.
   /// - Throws: ``TransportError/badCertificate(file:reason:)`` if a file cannot be used,
@@ -17,6 +34,7 @@ final class TLSContext: @unchecked Sendable {
       throw .resourceExhausted(what: "a TLS context", reason: Self.reason())
     }
     self.raw = raw
+    secret = nil
     // Without this callback, OpenSSL would prompt on the terminal for the passphrase of a key.
     SSL_CTX_set_default_passwd_cb(raw) { _, _, _, _ in 0 }
     SSL_CTX_set_alpn_select_cb(
@@ -34,6 +52,10 @@ final class TLSContext: @unchecked Sendable {
 
   deinit {
     SSL_CTX_free(raw)
+    if let secret {
+      OPENSSL_cleanse(secret.baseAddress, secret.count)
+      secret.deallocate()
+    }
   }
 
   /// The supported protocols in the wire format of ALPN, the preferred one first.
@@ -65,8 +87,19 @@ final class TLSContext: @unchecked Sendable {
 /// The TLS context for new connections. It can be replaced. Older connections keep the context that they started
 /// with.
 final class TLSCredentials: Sendable {
-  private let configuration: TLSConfiguration
+  /// The files, or `nil` if the context has the key of a cluster instead.
+  private let configuration: TLSConfiguration?
   private let context: Mutex<TLSContext>
+
+  /// Whether the connections are those of other nodes.
+  var isOfPeers: Bool { configuration == nil }
+
+  /// Creates the credentials of a server for the other nodes.
+  /// - Throws: ``TransportError/resourceExhausted(what:reason:)`` if memory is exhausted.
+  init(_ key: NodeKey) throws(TransportError) {
+    configuration = nil
+    context = Mutex(try TLSContext(key, isClient: false))
+  }
 
   init(_ configuration: TLSConfiguration) throws(TransportError) {
     self.configuration = configuration
@@ -78,6 +111,7 @@ final class TLSCredentials: Sendable {
   /// Reads the files again. If they cannot be used, keeps the old context.
   /// - Throws: ``TransportError/badCertificate(file:reason:)`` if the files cannot be used.
   func reload() throws(TransportError) {
+    guard let configuration else { return }
     let renewed = try TLSContext(configuration)
     context.withLock { $0 = renewed }
   }

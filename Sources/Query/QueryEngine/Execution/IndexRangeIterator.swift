@@ -151,6 +151,15 @@ struct IndexRangeIterator {
     return UnsafeRawBufferPointer(rebasing: cursor.key[prefixCount...])
   }
 
+  /// Replaces the content of `bytes` by the part of the current key after the prefix. Returns the value of the entry, which
+  /// is valid until the scan moves, or `nil` if the scan is at no entry.
+  mutating func copySuffix(to bytes: inout [UInt8]) -> UnsafeRawBufferPointer? {
+    bytes.removeAll(keepingCapacity: true)
+    guard let cursor else { return nil }
+    bytes.append(raw: UnsafeRawBufferPointer(rebasing: cursor.key[prefixCount...]))
+    return cursor.value
+  }
+
   /// The current entry. Valid until the scan moves.
   var entry: (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)? { cursor.map { ($0.key, $0.value) } }
 }

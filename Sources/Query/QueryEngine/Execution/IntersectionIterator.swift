@@ -84,9 +84,7 @@ struct IntersectionIterator {
 
   /// Copies the ID of a range's entry.
   private mutating func take(_ range: Int) throws(StorageError) {
-    idCode.removeAll(keepingCapacity: true)
-    idCode.append(raw: ranges[range].suffix)
-    guard isOfDeclaredIndexes, var value = ranges[range].entry?.value else { return }
+    guard var value = ranges[range].copySuffix(to: &idCode), isOfDeclaredIndexes else { return }
     guard let count = OrderedCode.takeNumber(&value), count <= idCode.count else {
       throw .corruption(path: "compositeEntries", detail: "an entry without the position of the name")
     }
@@ -122,6 +120,14 @@ struct UnionIterator {
 
   /// Finds the next ID.
   mutating func find(_ meter: inout SliceBudget) throws(StorageError) -> IteratorStep {
+    if scans.count == 1 {
+      if !scans[0].hasID {
+        let step = try scans[0].find(&meter)
+        guard step == .found else { return step }
+      }
+      scans[0].takeID()
+      return .found
+    }
     var best: Int?
     for index in scans.indices {
       if !scans[index].hasID {

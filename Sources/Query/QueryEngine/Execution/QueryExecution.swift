@@ -76,8 +76,7 @@ package final class QueryExecution {
     options.indexes = indexes
     self.options = options
     indexGeneration = indexes.generation
-    var planner = try QueryPlanner(query, snapshot, options)
-    plan = try planner.plan()
+    plan = try QueryPlanner.plan(query, snapshot, indexes, options)
     source = CandidateIterator(plan, at: version)
     overlay = ChangeOverlay(plan.scope, since: version, changesMax: options.changesMax)
   }

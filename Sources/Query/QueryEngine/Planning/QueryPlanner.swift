@@ -33,6 +33,11 @@ package struct PlanOptions: Sendable {
   /// The memory and the temporary files that the query may use to sort its results.
   package var scratch: ScratchSpace
 
+  /// Whether these are the options of a query that returns documents in order, apart from what does not change its plan.
+  var isUsual: Bool {
+    ways == .all && isOrderNeeded && needsDocuments && required.isEmpty && terms == nil
+  }
+
   /// Requests documents in order, by any access path that the indexes of the snapshot allow. If `indexes` is `nil`,
   /// the planner reads them.
   package init(indexes: IndexCatalog? = nil, scratch: ScratchSpace = .process) {
@@ -50,6 +55,20 @@ struct QueryPlanner {
   private var alternatives: [[ResolvedQuery.Condition]]
   private var reader: SnapshotReader
   private let indexes: IndexCatalog
+  /// Whether the plan depends on the query and the catalog of indexes alone, so that later runs may use it too.
+  private var isLasting = false
+
+  /// Plans a query, or returns the plan of an earlier run.
+  static func plan(
+    _ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, _ indexes: IndexCatalog, _ options: PlanOptions
+  ) throws -> QueryPlan {
+    let memo = options.isUsual ? query.memo : nil
+    if let known = memo?.plan(for: indexes) { return known }
+    var planner = try QueryPlanner(query, snapshot, options)
+    let plan = try planner.plan()
+    if planner.isLasting { memo?.keep(plan, for: indexes) }
+    return plan
+  }
 
   init(_ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, _ options: PlanOptions) throws(StorageError) {
     self.query = query
@@ -123,14 +142,20 @@ struct QueryPlanner {
     case .impossible: return nil
     case .notAll: break
     case .some(let points):
-      if let ordered, ordered.isBetter(than: points) { return ordered.plan }
+      if let ordered, ordered.isBetter(than: points) {
+        isLasting = ordered.isBetterThanAnyPoints
+        return ordered.plan
+      }
       plan.access = .points(points)
       let hasBounds = query.start != nil || query.end != nil
       if isByName || !(options.isOrderNeeded || hasBounds) { return finish(plan, bounds) }
       if try isSelective(points, in: number) { return finish(plan, bounds) }
       byPoints = finish(plan, bounds)
     }
-    if let ordered { return ordered.plan }
+    if let ordered {
+      isLasting = byPoints == nil
+      return ordered.plan
+    }
     guard let byValue = try planValues(plan, code: code, number: number) else { return nil }
     return switch byValue {
     case .some(let values)
@@ -167,10 +192,16 @@ struct QueryPlanner {
     var plan: QueryPlan
     var coversEqualities: Bool
 
+    /// Whether the plan gives an order that no lookup of equalities gives, and covers these equalities.
+    var isBetterThanAnyPoints: Bool {
+      guard coversEqualities, case .ordered(let scans) = plan.access else { return false }
+      return !scans.tail.isEmpty
+    }
+
     /// Whether the plan is at least as good as looking up the equalities, regardless of their values.
     func isBetter(than points: [[QueryPlan.Point]]) -> Bool {
       guard coversEqualities, case .ordered(let scans) = plan.access else { return false }
-      if !scans.tail.isEmpty { return true }
+      if isBetterThanAnyPoints { return true }
       return zip(scans.alternatives, points).allSatisfy { $0.scans.count < $1.count }
     }
   }

@@ -17,6 +17,8 @@ package struct ResolvedQuery: Sendable {
   /// The positions at which results start and end, as codes of the first fields of the order.
   let start: SortBound?
   let end: SortBound?
+  /// The plan of earlier runs, or `nil` if it is not kept.
+  let memo: PlanMemo?
 
   /// One condition of an alternative.
   enum Condition: Hashable, Sendable {
@@ -28,11 +30,14 @@ package struct ResolvedQuery: Sendable {
   ///
   /// If a limit or an offset selects results, the `aggregated` fields are added to the order, after the requested
   /// fields and before the name, as in the indexes of production. An enterprise database orders only by the
-  /// requested fields and then by name (firestore-api.md, section 4.2).
+  /// requested fields and then by name (firestore-api.md, section 4.2). With `keepsPlan`, all copies of the query share
+  /// their plan, if the plan permits; use it for a query that is run several times.
   /// - Throws: ``QueryError`` for the first rule that the query violates, with the documented text.
   package init(
-    _ query: Query, in database: DatabaseID, edition: Edition = .standard, aggregated: [FieldPath] = []
+    _ query: Query, in database: DatabaseID, edition: Edition = .standard, aggregated: [FieldPath] = [],
+    keepsPlan: Bool = false
   ) throws(QueryError) {
+    memo = keepsPlan ? PlanMemo() : nil
     self.query = query
     self.database = database
     if let limit = query.limit, limit < 0 { throw .negativeLimit }
@@ -66,6 +71,7 @@ package struct ResolvedQuery: Sendable {
     var query = query
     query.orders = orders
     query.limit = limit
+    memo = nil
     self.query = query
     self.database = database
     self.orders = orders

@@ -323,21 +323,41 @@ package struct DatabaseAccess: Sendable {
     _ writes: [Write], after reads: ReadSet? = nil,
     completion: @escaping @Sendable (Result<CommitOutcome, CommitError>) -> Void
   ) {
+    database.commit(request(writes, after: reads), completion: completion)
+  }
+
+  /// Commits writes once, however often a request with the ID arrives. `prepare` returns the reads of a transaction and is
+  /// called only if the outcome is not known yet; see
+  /// ``DocumentStore/DocumentDatabase/commit(_:preparing:completion:)``.
+  func commit(
+    _ writes: [Write], requestID: RequestID, preparing prepare: () throws(CommitError) -> ReadSet?,
+    completion: @escaping @Sendable (Result<CommitOutcome, CommitError>) -> Void
+  ) {
+    var request = request(writes, after: nil)
+    request.id = requestID
+    database.commit(request, preparing: prepare, completion: completion)
+  }
+
+  /// Commits one write, once if it has an ID, and passes the resulting document to `completion`, regardless of later
+  /// changes. The rules that allowed the write allow the caller to see its result.
+  func commit(
+    _ write: Write, requestID: RequestID?, completion: @escaping @Sendable (Result<Document, any Error>) -> Void
+  ) {
+    var request = request([write], after: nil)
+    request.id = requestID
+    database.commit(request) { [database] result in
+      completion(Result { try database.written(write.key, at: result.get().version) })
+    }
+  }
+
+  private func request(_ writes: [Write], after reads: ReadSet?) -> CommitRequest {
     var request = CommitRequest(writes, after: reads)
     switch access {
     case .unrestricted: break
     case .restricted(let authorizer):
       request.authorizer = RulesCommitAuthorizer(authorizer: authorizer, database: database.id)
     }
-    database.commit(request, completion: completion)
-  }
-
-  /// Commits one write and passes the resulting document to `completion`, regardless of later changes. The rules that
-  /// allowed the write allow the caller to see its result.
-  func commit(_ write: Write, completion: @escaping @Sendable (Result<Document, any Error>) -> Void) {
-    commit([write]) { [database] result in
-      completion(Result { try database.written(write.key, at: result.get().version) })
-    }
+    return request
   }
 }
 

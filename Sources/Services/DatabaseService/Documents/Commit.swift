@@ -9,32 +9,48 @@ extension FirestoreService {
   /// `completion` is called once, on any thread, after the commit is durable or has failed. Rules authorize every
   /// document of the commit. A commit that they deny fails with `PERMISSION_DENIED`, even if it has other errors
   /// too.
+  ///
+  /// With a `requestID`, the commit happens once, however often the request arrives: a later call gets the outcome of the
+  /// first one, also if its transaction is over. See ``DocumentStore/CommitRequest/id``.
   /// - Throws: Errors found before the commit starts: those of ``access(to:as:)``, ``CommitError`` if the
   ///   transaction is over, ``ModelError`` for invalid transforms, `RESOURCE_EXHAUSTED` if the caller writes too much.
+  ///   With a `requestID`, `completion` receives some of them.
   package func commit(
     _ writes: [Write], transaction: TransactionID? = nil, in id: DatabaseID, as caller: Caller,
-    completion: @escaping @Sendable (Result<CommitOutcome, Status>) -> Void
+    requestID: RequestID? = nil, completion: @escaping @Sendable (Result<CommitOutcome, Status>) -> Void
   ) throws {
     let access = try access(to: id, as: caller)
     try access.takeWrites(writes.count)
     try Self.check(writes)
-    let reads = try transaction.map { id throws(CommitError) in
-      try access.transactions.close(id, forWrites: !writes.isEmpty, by: access.owner)
+    func readsOfTransaction() throws(CommitError) -> ReadSet? {
+      guard let transaction else { return nil }
+      return try access.transactions.close(transaction, forWrites: !writes.isEmpty, by: access.owner)
     }
+    // The first try of a request with an ID may have closed the transaction.
+    let reads = requestID == nil ? try readsOfTransaction() : nil
     noteSetup(of: id, by: access)
-    access.commit(writes, after: reads) { result in completion(result.mapError { Status($0, database: id) }) }
+    let completion: @Sendable (Result<CommitOutcome, CommitError>) -> Void = { result in
+      completion(result.mapError { Status($0, database: id) })
+    }
+    if let requestID {
+      access.commit(writes, requestID: requestID, preparing: readsOfTransaction, completion: completion)
+    } else {
+      access.commit(writes, after: reads, completion: completion)
+    }
   }
 
-  /// Commits one write and passes the resulting document to `completion`.
+  /// Commits one write, once if it has an ID, and passes the resulting document to `completion`.
   func write(
-    _ write: Write, in id: DatabaseID, as caller: Caller,
+    _ write: Write, in id: DatabaseID, as caller: Caller, requestID: RequestID? = nil,
     completion: @escaping @Sendable (Result<Document, Status>) -> Void
   ) throws {
     let access = try access(to: id, as: caller)
     try access.takeWrites(1)
     try Self.check([write])
     noteSetup(of: id, by: access)
-    access.commit(write) { result in completion(result.mapError { Status($0, database: id) }) }
+    access.commit(write, requestID: requestID) { result in
+      completion(result.mapError { Status($0, database: id) })
+    }
   }
 
   /// Applies writes atomically, for administrators, with a mark that shows later whether they were applied; see
@@ -58,11 +74,11 @@ extension FirestoreService {
   }
 
   /// Applies each write separately (BatchWrite), for administrators. `completion` receives one result for each
-  /// write, in order.
+  /// write, in order. With a `requestID`, each write happens once.
   /// - Throws: `INVALID_ARGUMENT` if a document is written twice (firestore-api.md, section 7.4);
   ///   `PERMISSION_DENIED` if the caller is not an administrator and rules apply.
   package func batchWrite(
-    _ writes: [Write], in id: DatabaseID, as caller: Caller,
+    _ writes: [Write], in id: DatabaseID, as caller: Caller, requestID: RequestID? = nil,
     completion: @escaping @Sendable ([Result<WriteResult, Status>]) -> Void
   ) throws {
     let administrator = try access(to: id, as: caller).administrator()
@@ -71,7 +87,7 @@ extension FirestoreService {
       throw Status(.invalidArgument, "the same document cannot be written more than once in a single request")
     }
     observer?.noteSetup(of: id)
-    administrator.database.commitEach(writes) { results in
+    administrator.database.commitEach(writes, id: requestID) { results in
       completion(
         results.map { result in
           switch result {

@@ -1,3 +1,4 @@
+import DocumentModel
 import Glibc
 import Synchronization
 
@@ -47,6 +48,17 @@ struct DocumentIDs {
     id.reserveCapacity(20)
     Self.append(first, to: &id)
     Self.append(UInt64.random(in: 0..<Self.tenCharacters), to: &id)
+    return id
+  }
+
+  /// Returns the ID of the document that a request creates: the same one whenever the request arrives. Such IDs share no
+  /// pages.
+  static func id(of request: RequestID) -> [UInt8] {
+    let (first, second) = request.numbers
+    var id: [UInt8] = []
+    id.reserveCapacity(20)
+    append(first % tenCharacters, to: &id)
+    append(second % tenCharacters, to: &id)
     return id
   }
 

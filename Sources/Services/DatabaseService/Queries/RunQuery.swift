@@ -81,6 +81,25 @@ package final class RunQueryCursor {
   }
 }
 
+/// A checked query that is run again and again, so that its requests share what only depends on the query.
+package struct PreparedQuery: Sendable {
+  /// The request.
+  package let request: RunQueryRequest
+  /// The database of the query.
+  package let database: DatabaseID
+  fileprivate let resolved: ResolvedQuery
+  fileprivate let edition: Edition
+
+  /// Checks the query of a request to a database of an edition.
+  /// - Throws: ``QueryEngine/QueryError`` if the query is invalid.
+  package init(_ request: RunQueryRequest, in database: DatabaseID, _ edition: Edition) throws {
+    self.request = request
+    self.database = database
+    self.edition = edition
+    resolved = try ResolvedQuery(request.query, in: database, edition: edition, keepsPlan: true)
+  }
+}
+
 extension FirestoreService {
   /// Runs a query.
   ///
@@ -89,10 +108,29 @@ extension FirestoreService {
   ///   cannot be proved to allow every document that the query could find; ``CommitError`` if the state cannot be
   ///   read.
   package func runQuery(_ request: RunQueryRequest, in id: DatabaseID, as caller: Caller) throws -> RunQueryCursor {
+    try runQuery(request, in: id, as: caller) { edition in
+      try ResolvedQuery(request.query, in: id, edition: edition)
+    }
+  }
+
+  /// Runs a query that was prepared.
+  ///
+  /// Cost of this call: the proof by the rules, and planning unless the plan of an earlier run is still valid.
+  /// - Throws: the errors of ``runQuery(_:in:as:)``.
+  package func runQuery(_ query: PreparedQuery, as caller: Caller) throws -> RunQueryCursor {
+    try runQuery(query.request, in: query.database, as: caller) { edition in
+      if edition == query.edition { return query.resolved }
+      return try ResolvedQuery(query.request.query, in: query.database, edition: edition)
+    }
+  }
+
+  private func runQuery(
+    _ request: RunQueryRequest, in id: DatabaseID, as caller: Caller, _ resolve: (Edition) throws -> ResolvedQuery
+  ) throws -> RunQueryCursor {
     let access = try access(to: id, as: caller, creates: request.newTransaction != nil)
     try access.requireReads()
     try access.requireExplainable(request.explain)
-    let resolved = try ResolvedQuery(request.query, in: id, edition: access.edition)
+    let resolved = try resolve(access.edition)
     return try access.opening(request.newTransaction) {
       try beginTransaction($0, in: id, as: caller)
     } _: { opened in

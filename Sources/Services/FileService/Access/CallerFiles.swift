@@ -1,4 +1,5 @@
 import Callers
+import ContentSharing
 import DatabaseService
 import DocumentModel
 import Files
@@ -37,11 +38,14 @@ struct CallerFiles: Sendable {
   }
 
   /// Returns an object with its content, or `nil` if it does not exist. A download token of the object is a grant.
-  func content(_ name: ObjectName, generation: Int64?, token: String?) throws(FilesError) -> ObjectContent? {
+  /// - Throws: ``FilesError/notCached`` if the content is not on this node and `waits` is false.
+  func content(
+    _ name: ObjectName, generation: Int64?, token: String?, waits: Bool
+  ) throws(FilesError) -> ObjectContent? {
     // Do not open the content before the caller is authorized: that takes longer if the object exists.
     let object = try store.object(name, generation: generation)
     try authorizeContent(name, object, token)
-    guard let object, let found = try store.open(name, generation: generation) else { return nil }
+    guard let object, let found = try store.open(name, generation: generation, waits: waits) else { return nil }
     let content = ObjectContent(
       object: found.object, descriptor: found.descriptor, isInMemory: store.contents.isInMemory)
     if found.object != object {
@@ -143,6 +147,12 @@ struct CallerFiles: Sendable {
     return UploadLimit(bytes: Self.unknownBytesMax, error: .lengthRequired(bytesMax: Self.unknownBytesMax))
   }
 
+  /// The narrower of a limit and that of the shared content.
+  private func narrowed(_ limit: UploadLimit?) -> UploadLimit? {
+    guard let bytesMax = store.contentBytesMax, limit.map({ $0.bytes > bytesMax }) ?? true else { return limit }
+    return UploadLimit(bytes: bytesMax, error: .tooLarge(bytesMax: bytesMax))
+  }
+
   /// Authorizes an upload before its content arrives, so that the client need not send it if the rules deny it anyway.
   ///
   /// If the length is unknown or one of a range, the rules must deny the upload for every length tried. If the rules
@@ -174,7 +184,8 @@ struct CallerFiles: Sendable {
 
   /// Creates the file for the content of an object, after ``authorizeEarly(_:)``.
   func makeIncoming(for draft: ObjectDraft) throws(FilesError) -> UploadFile {
-    UploadFile(incoming: try store.makeIncoming(), limit: draft.sizes == nil ? unknownLimit : nil)
+    if let size = draft.sizes?.lowerBound { try store.requireAccepted(bytes: size) }
+    return UploadFile(incoming: try store.makeIncoming(), limit: narrowed(draft.sizes == nil ? unknownLimit : nil))
   }
 
   /// Begins a resumable upload, if the rules do not deny it already. Returns its record.
@@ -213,7 +224,7 @@ struct CallerFiles: Sendable {
     if let size = record.declaredSize {
       return UploadLimit(bytes: size, error: .invalid("The upload is longer than its announced length."))
     }
-    return record.isAdmin ? nil : unknownLimit
+    return narrowed(record.isAdmin ? nil : unknownLimit)
   }
 
   /// Finishes an upload: the received bytes become the object. Rules do not apply if an administrator began it.

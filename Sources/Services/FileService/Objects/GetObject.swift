@@ -30,12 +30,14 @@ extension StorageService {
   /// Returns an object with its content, or `nil` if it does not exist. The caller checks conditions itself, because
   /// its response describes the object even if one is not met.
   ///
-  /// - Parameter token: a download token, which permits the read if the object has it.
-  /// - Throws: ``FilesError/denied(_:)`` if the rules deny the read, whether or not the object exists; ``FilesError``
-  ///   if the read fails.
+  /// - Parameters:
+  ///   - token: a download token, which permits the read if the object has it.
+  ///   - waits: whether to fetch content that is not on this node, which may take minutes.
+  /// - Throws: ``FilesError/denied(_:)`` if the rules deny the read, whether or not the object exists;
+  ///   ``FilesError/notCached`` if the content is not on this node and `waits` is `false`; ``FilesError`` if the read fails.
   package func getContent(
-    _ name: ObjectName, generation: Int64? = nil, token: String? = nil, as caller: Caller
+    _ name: ObjectName, generation: Int64? = nil, token: String? = nil, waits: Bool = true, as caller: Caller
   ) throws(FilesError) -> ObjectContent? {
-    try files(as: caller).content(name, generation: generation, token: token)
+    try files(as: caller).content(name, generation: generation, token: token, waits: waits)
   }
 }

@@ -1,4 +1,5 @@
 import Basics
+package import ContentSharing
 import Glibc
 import Synchronization
 import WireFormat
@@ -177,6 +178,25 @@ package final class ContentDirectory: Sendable {
   /// Returns the size of stored content, or `nil` if it does not exist.
   package func size(of digest: ContentDigest) -> Int? { Self.size(of: file(of: digest)) }
 
+  /// Whether the mark of a content's file says that the shared content has a copy, or `nil` without a file. Only marked
+  /// files may leave the cache. The mark is that nobody may write the file, so it needs no record, and a lost one costs a copy.
+  func isMarkedShared(_ digest: ContentDigest) -> Bool? {
+    var status = stat()
+    return stat(file(of: digest), &status) == 0 ? status.st_mode & 0o200 == 0 : nil
+  }
+
+  /// Marks the file of content after a copy was shared.
+  func markShared(_ digest: ContentDigest) { chmod(file(of: digest), 0o400) }
+
+  /// Whether the directory is a cache of shared content, so content may be missing.
+  package var isCache: Bool { Self.size(of: identityFile) != nil }
+
+  /// The file with the identity of the place to which the marks belong.
+  var identityFile: String { "\(path)/shared-content" }
+
+  /// Removes the mark.
+  func unmarkShared(_ digest: ContentDigest) { chmod(file(of: digest), 0o600) }
+
   /// Returns the path of stored content.
   package func file(of digest: ContentDigest) -> String {
     let text = digest.text
@@ -217,6 +237,9 @@ package final class ContentDirectory: Sendable {
     try incoming.readAgain(size)
     return incoming
   }
+
+  /// Returns whether bytes of an upload are in this directory.
+  func hasIncoming(_ id: String) -> Bool { Self.size(of: "\(path)/incoming/\(id)") != nil }
 
   /// Removes an incoming file that is not open.
   func removeIncoming(_ id: String) {
@@ -281,7 +304,7 @@ package final class ContentDirectory: Sendable {
     return isFull ? .full : .system(operation: operation, path: path, code: code)
   }
 
-  private func sync(_ directory: String) throws(FilesError) {
+  func sync(_ directory: String) throws(FilesError) {
     guard !isInMemory else { return }
     let descriptor = Glibc.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { throw Self.failure("open", directory) }

@@ -4,6 +4,14 @@ import Glibc
 enum ContentFile {
   private static let pieceBytes = 256 << 10
 
+  /// Opens an open file again, with an offset and locks of its own. It may have no name any longer.
+  static func openAgain(_ descriptor: Int32) throws(FilesError) -> Int32 {
+    let path = "/proc/self/fd/\(descriptor)"
+    let copy = open(path, O_RDONLY | O_CLOEXEC)
+    guard copy >= 0 else { throw ContentDirectory.failure("open", path) }
+    return copy
+  }
+
   /// Passes the bytes of an open file to `body` in pieces, from the beginning to `count` or to the end of the file.
   /// - Throws: ``FilesError/system(operation:path:code:)`` if the file cannot be read or ends before `count`; the
   ///   errors of `body`.

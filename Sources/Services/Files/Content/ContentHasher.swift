@@ -1,4 +1,5 @@
 import Basics
+import ContentSharing
 import Digests
 import Dispatch
 import Synchronization

@@ -1,3 +1,4 @@
+import ContentSharing
 import Glibc
 package import KeyValue
 
@@ -76,7 +77,11 @@ package struct FilesBackup: Sendable {
   private mutating func copy(
     _ digest: ContentDigest, _ source: ContentDirectory, _ destination: ContentDirectory
   ) throws(FilesError) {
-    guard let descriptor = try source.open(digest) else { return note("\(source.file(of: digest)) is missing") }
+    guard let descriptor = try source.open(digest) else {
+      let advice =
+        source.isCache ? "; it is only in the shared files of the cluster, which need a backup of their own" : ""
+      return note("\(source.file(of: digest)) is missing\(advice)")
+    }
     defer { close(descriptor) }
     let incoming = try destination.makeIncoming(digest.text)
     try ContentFile.forEachPiece(of: descriptor, path: source.file(of: digest)) { (piece) throws(FilesError) in

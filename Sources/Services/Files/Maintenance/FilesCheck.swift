@@ -1,3 +1,4 @@
+import ContentSharing
 import Glibc
 package import KeyValue
 
@@ -9,6 +10,8 @@ package struct FilesCheck: Sendable {
   package private(set) var contents = 0
   /// The size of the contents, in bytes.
   package private(set) var contentBytes = 0
+  /// The number of objects whose content is not in a directory that is a cache of shared content.
+  package private(set) var remote = 0
   /// The number of stored uploads.
   package private(set) var uploads = 0
   /// The number of contents to which no object refers. The server removes them; they are not damage.
@@ -113,7 +116,10 @@ package struct FilesCheck: Sendable {
     if let summary = known[digest] {
       found = summary
     } else {
-      guard let descriptor = try contents.open(digest) else { return note("\(shown): its content is missing") }
+      guard let descriptor = try contents.open(digest) else {
+        if contents.isCache { remote += 1 } else { note("\(shown): its content is missing") }
+        return
+      }
       defer { close(descriptor) }
       let hasher = ContentHasher()
       do throws(FilesError) {

@@ -1,3 +1,4 @@
+import ContentSharing
 package import KeyValue
 
 /// The number and the size of the stored files.
@@ -55,7 +56,7 @@ package struct FilesStatistics: Equatable, Sendable {
           objectBytes += object.content.size
         }
       case .uploads: uploads += 1
-      case .pendingCommit, .use, nil: break
+      case .pendingCommit, .use, .shared, .sharedSweep, nil: break
       }
       isFound = try scan.next()
     }

@@ -1,3 +1,4 @@
+import ContentSharing
 import KeyValue
 
 extension KeyValueSnapshot {

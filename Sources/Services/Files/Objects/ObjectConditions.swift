@@ -1,3 +1,4 @@
+import ContentSharing
 import WireFormat
 
 /// The preconditions of a request: generations and entity tags.

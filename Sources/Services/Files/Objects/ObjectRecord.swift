@@ -1,3 +1,4 @@
+import ContentSharing
 /// The stored form of an object's metadata.
 enum ObjectRecord {
   /// The numbers of the fields are on disk: never reuse or renumber one.

@@ -1,4 +1,5 @@
 import Basics
+package import ContentSharing
 import WireFormat
 
 /// The attributes of an object that clients set and can change later.
@@ -63,24 +64,6 @@ package struct ContentSummary: Equatable, Sendable {
 
   /// The CRC-32C as four big-endian bytes, of which JSON contains the base64.
   package var crc32cBytes: [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: crc32c >> (24 - 8 * UInt32($0))) } }
-}
-
-/// The SHA-256 of content.
-package struct ContentDigest: Hashable, Sendable {
-  /// The 32 bytes of the digest.
-  package let bytes: [UInt8]
-
-  /// Creates a digest from 32 bytes.
-  package init(bytes: [UInt8]) { self.bytes = bytes }
-
-  /// The digest as 64 lower-case hexadecimal digits.
-  package var text: String { Hexadecimal.text(bytes) }
-
-  /// Parses 64 lower-case hexadecimal digits. Returns `nil` if the text is not valid.
-  package init?(text: some StringProtocol) {
-    guard text.utf8.count == 64, let bytes = Hexadecimal.bytes(text) else { return nil }
-    self.bytes = bytes
-  }
 }
 
 /// A stored object: everything but its bytes.

@@ -15,11 +15,25 @@ extension FileStore {
     with commit: DocumentsCommit
   ) throws(FilesError) -> StoredObject {
     try attributes.check()
+    try requireAccepted(bytes: incoming.size)
     let content = try incoming.finish()
     try declared.check(content)
-    return try exclusively { (last) throws(FilesError) in
+    guard let cache else { return try put(name, incoming, content, attributes, conditions, commit, covered: nil) }
+    return try holding(content.digest) { () throws(FilesError) in
+      try withCopies(of: content, from: incoming.path, cache) { (cover) throws(FilesError) in
+        try put(name, incoming, content, attributes, conditions, commit, covered: cover)
+      }
+    }
+  }
+
+  private func put(
+    _ name: ObjectName, _ incoming: IncomingContent, _ content: ContentSummary, _ attributes: ObjectAttributes,
+    _ conditions: ObjectConditions, _ commit: DocumentsCommit, covered cover: ContentCover?
+  ) throws(FilesError) -> StoredObject {
+    try exclusively { (last) throws(FilesError) in
       let number = UInt64.random(in: 1..<Self.numberMax)
       let object = try transact(&last) { (transaction, last, unreferenced) throws(FilesError) in
+        try cover?.check(transaction)
         try requireBucket(name.bucket, transaction)
         let before = try transaction.object(name)
         try conditions.check(before)
@@ -27,6 +41,7 @@ extension FileStore {
         let object = makeObject(name, content, attributes, insteadOf: before, after: &last)
         unreferenced.append(content.digest)
         try contents.publish(incoming, as: content.digest)
+        if cover != nil { contents.markShared(content.digest) }
         // The reference keeps the content until the outcome of the commit is known.
         _ = try transaction.count(content, by: 1)
         let pending = StagedFileCommit(number: number, database: commit.database, object: object)

@@ -15,6 +15,7 @@ extension FileStore {
   ///   no upload has been idle for long enough; ``FilesError`` if the write fails.
   package func beginUpload(_ record: UploadRecord, initiator: (any Sendable)? = nil) throws(FilesError) {
     try record.attributes.check()
+    if let size = record.declaredSize { try requireAccepted(bytes: size) }
     var record = record
     record.created = now
     let bounds = OpenUploads.Limits(
@@ -66,7 +67,8 @@ extension FileStore {
   ///
   /// Cost: if the server restarted since the last request, reads the bytes received so far.
   /// - Throws: ``FilesError/noSuchUpload``; ``FilesError/uploadOver``; ``FilesError/uploadBusy`` while another
-  ///   request has acquired it; ``FilesError`` if its file cannot be read.
+  ///   request has acquired it; ``FilesError/uploadLost`` if its bytes are on another node; ``FilesError`` if its file
+  ///   cannot be read.
   package func openUpload(_ id: String) throws(FilesError) -> OpenUpload {
     let record = try upload(id)
     guard record.state == .active else { throw .uploadOver }
@@ -77,7 +79,9 @@ extension FileStore {
       // It may have ended between the first lookup and its acquisition.
       let record = try upload(id)
       guard record.state == .active else { throw .uploadOver }
-      guard let incoming = try contents.reopenIncoming(id, size: record.received) else { throw .noSuchUpload }
+      guard let incoming = try contents.reopenIncoming(id, size: record.received) else {
+        throw cache == nil ? .noSuchUpload : .uploadLost
+      }
       return OpenUpload(record: record, incoming: incoming)
     } catch {
       uploads.release(id)

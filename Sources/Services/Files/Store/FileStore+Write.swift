@@ -1,3 +1,4 @@
+import ContentSharing
 import KeyValue
 import Synchronization
 
@@ -27,6 +28,7 @@ extension FileStore {
     _ incoming: IncomingContent, _ content: ContentSummary, _ body: @escaping NewObject.Body
   ) throws(FilesError) -> StoredObject {
     let digest = content.digest
+    if let cache { return try write(incoming, content, body, cache) }
     arriving.withLock { $0[digest, default: 0] += 1 }
     do throws(FilesError) { try contents.publish(incoming, as: digest) } catch {
       writer.withLock { _ in
@@ -35,7 +37,11 @@ extension FileStore {
       }
       throw error
     }
-    let object = NewObject(digest, body)
+    return try write(NewObject(digest, body))
+  }
+
+  /// Writes an object whose content is marked as arriving. The mark ends with the write.
+  func write(_ object: NewObject) throws(FilesError) -> StoredObject {
     waiting.withLock { $0.append(object) }
     configuration.objectWaits?()
     writer.withLock { last in
@@ -100,7 +106,7 @@ extension FileStore {
   }
 
   /// Marks contents as no longer arriving, after their objects were written or rejected.
-  private func leave(_ digests: [ContentDigest]) {
+  func leave(_ digests: [ContentDigest]) {
     arriving.withLock { arriving in
       for digest in digests {
         let count = (arriving[digest] ?? 1) - 1

@@ -1,4 +1,5 @@
 package import Basics
+package import ContentSharing
 import Glibc
 package import KeyValue
 import Synchronization
@@ -23,6 +24,13 @@ package final class FileStore: Sendable {
     package var uploadsOfOwnerMax = 1000
     /// The limit of the bytes of all objects, or `nil` for none.
     package var quota: Quota?
+    /// The place in which all nodes of a cluster find the content, or `nil` if it is only in the directory. With one, the
+    /// directory is a cache, see ``ContentCache``.
+    package var shared: (any SharedContent)?
+    /// The size of that cache in bytes. Content that is being read, or not yet shared, may exceed it.
+    package var cacheBytesMax = 16 << 30
+    /// The time since the machine started, in seconds, by which removals from the shared content wait.
+    package var bootSeconds: @Sendable () -> Int64 = { BootTime.seconds }
     /// The clock, in microseconds since 1970.
     package var now: @Sendable () -> Int64
     /// Returns whether `number` is that of the database's last commit with a file; see ``StagedFileCommit``.
@@ -51,12 +59,15 @@ package final class FileStore: Sendable {
   /// The number of objects about to refer to a content that has its file already. Such content must not be removed.
   let arriving = Mutex<[ContentDigest: Int]>([:])
   let uploads = OpenUploads()
+  /// The cache of shared content, or `nil` without shared content.
+  let cache: ContentCache?
 
   /// Creates a store. Call ``recover()`` before the first write.
   package init(metadata: any KeyValueStore, contents: ContentDirectory, configuration: Configuration) {
     self.metadata = metadata
     self.contents = contents
     self.configuration = configuration
+    cache = configuration.shared.map { ContentCache($0, contents, bytesMax: configuration.cacheBytesMax) }
   }
 
   /// The current time, in microseconds since 1970.
@@ -82,15 +93,21 @@ package final class FileStore: Sendable {
 
   /// Returns an object with a descriptor of its content, which the caller must close, or `nil` if it does not
   /// exist.
-  /// - Throws: ``FilesError/damaged(_:)`` if the content is missing; ``FilesError`` if the read fails.
+  /// - Parameter waits: whether to fetch content that is only in the shared content, which may take long.
+  /// - Throws: ``FilesError/damaged(_:)`` if the content is missing; ``FilesError/notCached`` if the content is not on this
+  ///   node and `waits` is `false`; ``FilesError`` if the read fails.
   package func open(
-    _ name: ObjectName, generation: Int64? = nil
+    _ name: ObjectName, generation: Int64? = nil, waits: Bool = true
   ) throws(FilesError) -> (object: StoredObject, descriptor: Int32)? {
     // If the object is replaced between the two steps, its content may be gone. The next round finds the new
     // object.
+    var missing: Int64?
     for _ in 0..<8 {
       guard let object = try object(name, generation: generation) else { return nil }
-      if let descriptor = try contents.open(object.content.digest) { return (object, descriptor) }
+      // The shared content was asked already.
+      if missing == object.generation { break }
+      if let descriptor = try openContent(object.content, waits: waits) { return (object, descriptor) }
+      if cache != nil { missing = object.generation }
     }
     throw .damaged(name)
   }
@@ -125,6 +142,7 @@ package final class FileStore: Sendable {
     check: @escaping WriteCheck = { _, _ throws(FilesError) in }
   ) throws(FilesError) -> StoredObject {
     try attributes.check()
+    try requireAccepted(bytes: incoming.size)
     let content = try incoming.finish()
     try declared.check(content)
     if conditions != ObjectConditions() {
@@ -383,7 +401,10 @@ package final class FileStore: Sendable {
     try removeOldUploads()
     let active = try activeUploads()
     contents.removeIncoming(except: Set(active.map(\.id)))
-    for upload in active { uploads.know(upload.id, upload.owner, now: now) }
+    // In a cluster, the bytes of other uploads may be on other nodes.
+    for upload in active where cache == nil || contents.hasIncoming(upload.id) {
+      uploads.know(upload.id, upload.owner, now: now)
+    }
   }
 
   /// Removes content to which no object refers, such as a crash leaves behind.

@@ -140,6 +140,12 @@ package final class IncomingContent: @unchecked Sendable {
   /// Undoes ``keep()``: the file is removed when this object is deallocated.
   func discard() { state.isKept = false }
 
+  /// Marks the file as content that the shared content has; see ``ContentDirectory/markShared(_:)``.
+  func markShared() { fchmod(descriptor, 0o400) }
+
+  /// Opens the file for a reader. Works also after the file lost its name.
+  func openAgain() throws(FilesError) -> Int32 { try ContentFile.openAgain(descriptor) }
+
   /// Called after the file was linked to the name of its content.
   func wasPublished() { state.isPublished = true }
 

@@ -56,6 +56,7 @@ package final class DatabaseRegistry: Sendable {
   private let open: Opener
   private let queues: WorkQueues
   private let adopts: Bool
+  private let floor: Int64?
   private let indexes: Indexes
   private let indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)?
   private let editions: Editions
@@ -86,19 +87,22 @@ package final class DatabaseRegistry: Sendable {
   /// is called on the writers' threads with reports on background work on indexes. The queries on all databases share
   /// `scratch`, their documents share `quota`, and their unfinished commits share `commitMemory`, by default with all
   /// others of the process. The databases and their listeners work on `queues`. If `adopts` is `false`, they can only be
-  /// read until ``DocumentDatabase/adopt(indexes:origin:)`` is called.
+  /// read until ``DocumentDatabase/adopt(indexes:origin:floor:)`` is called. The versions of their commits are above `floor`, in
+  /// microseconds since 1970.
   package init(
     retention: Retention = Retention(), clock: Clock = .system, idleSeconds: Int?,
     editions: @escaping Editions = { _ in .standard }, indexes: @escaping Indexes = { _ in nil },
     indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)? = nil, scratch: ScratchSpace = .process,
     blanks: BlankDatabases? = nil, quota: Quota = Quota(.documents, of: "demo"), commitMemory: MemoryShare? = nil,
-    queues: WorkQueues = .threads, adopts: Bool = true, open: @escaping Opener
+    queues: WorkQueues = .threads, adopts: Bool = true, floor: Int64? = nil,
+    open: @escaping Opener
   ) {
     self.commitMemory = commitMemory ?? CommitQueue.processMemory
     self.blanks = blanks
     self.quota = quota
     self.queues = queues
     self.adopts = adopts
+    self.floor = floor
     self.scratch = scratch
     self.indexes = indexes
     self.indexObserver = indexObserver
@@ -136,7 +140,7 @@ package final class DatabaseRegistry: Sendable {
         let database = try DocumentDatabase(
           id: id, edition: editions(id), store: store, retention: retention, clock: clock, indexObserver: observer,
           counters: counters, scratch: scratch, use: use(of: id), commitMemory: commitMemory, queues: queues)
-        if adopts { try database.adopt(indexes: indexes(id), origin: blanks?.origin) }
+        if adopts { try database.adopt(indexes: indexes(id), origin: blanks?.origin, floor: floor) }
         database.continueBackgroundWork()
         entries[id] = Entry(database: database, lastUsed: now)
         return .success(database)

@@ -41,6 +41,9 @@ package enum Table: UInt8, CaseIterable, Sendable {
   /// A commit that creates a document writes no row. A reader infers the creation from the next before-image, whose
   /// update version is above the version read. Data of older releases has a row with an empty value instead.
   case history = 0x32
+  /// period of the commit's arrival, ID of the request → digest of the request, ``CommitOutcome``. One for each recent
+  /// commit with an ID; see ``RecentCommits``.
+  case recentCommits = 0x34
 
   /// The tables of index entries.
   static let entryTables = [ascendingEntries, containmentEntries, compositeEntries, groupEntries]

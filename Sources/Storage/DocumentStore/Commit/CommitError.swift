@@ -48,6 +48,8 @@ package enum CommitError: Error, Equatable, Sendable {
   case tooLongForLoop
   /// The documents would exceed the quota of the project.
   case overQuota(QuotaError)
+  /// A commit with other writes has the ID of the request.
+  case idReused
   /// The queue of waiting commits is full.
   case overloaded(waitingBytesMax: Int)
 }

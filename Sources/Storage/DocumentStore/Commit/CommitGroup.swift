@@ -4,14 +4,14 @@ import KeyEncoding
 /// The rows that show where a commit ends among the operations of a group, which one write transaction stores.
 ///
 /// ``CommitWriter`` writes the changes of the commits one after the other. The rows in the change log are the last of
-/// each change, and a mark is the last of its commit. The rows that a group writes once follow all commits; see
+/// each change, and marks and IDs are the last of their commit. The rows that a group writes once follow all commits; see
 /// ``DocumentDatabase/endGroup(in:)``.
 package enum CommitGroup {
   /// The meaning of a row for the commit that wrote it.
   package enum Row: Equatable, Sendable {
     /// The end of a change by the commit of this version.
     case change(version: Int64)
-    /// The mark of the commit whose changes precede it; see ``CommitRequest/mark``.
+    /// The mark or the ID of the commit whose changes precede it; see ``CommitRequest/mark`` and ``CommitRequest/id``.
     case mark
 
     /// Returns `nil` for the key of any other row.
@@ -28,6 +28,7 @@ package enum CommitGroup {
       case .collectionChanges:
         guard OrderedCode.takeNumber(&rest) != nil, rest.count > 8 else { return nil }
         self = .change(version: OrderedCode.version(at: 0, of: rest))
+      case .recentCommits: self = .mark
       default: return nil
       }
     }

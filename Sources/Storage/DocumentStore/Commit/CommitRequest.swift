@@ -12,6 +12,11 @@ package struct CommitRequest: Sendable {
   /// has one. A caller that lost the response compares ``DocumentDatabase/lastMark(in:)`` with it to learn whether
   /// the commit happened.
   package var mark: UInt64?
+  /// The ID of a request that may arrive again, or `nil` if it arrives once. For about ten minutes, a second request with
+  /// the ID gets the outcome of the first one; see ``RecentCommits``.
+  package var id: RequestID?
+  /// The digest of the writes, if the request has an ID.
+  var digest: UInt64 = 0
   /// The edition of the database, which limits the size of documents.
   var edition = Edition.standard
 

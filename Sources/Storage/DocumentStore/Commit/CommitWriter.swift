@@ -36,6 +36,7 @@ struct CommitWriter {
   private(set) var lastVersion: Int64 = 0
   private var changeLogCount: UInt64 = 0
   private var useChange = DocumentUseChange()
+  private var recentCommits = RecentCommits()
   /// The bytes of documents in the quota of the project, or `nil` if no quota applies to the writes.
   private let use: DocumentUse?
 
@@ -56,6 +57,7 @@ struct CommitWriter {
     indexes = try indexCache.catalog(&reader)
     useChange.begin(try DocumentUse.stored(&reader))
     touched.removeAll(keepingCapacity: true)
+    recentCommits.forget()
   }
 
   /// Applies one member. Its rows follow those of the member before, and the rows in the change log are the last of each
@@ -66,6 +68,11 @@ struct CommitWriter {
   mutating func apply(
     _ member: Member, _ transaction: any KeyValueTransaction
   ) throws(CommitError) -> CommitOutcome {
+    if let id = member.request.id,
+      let outcome = try recentCommits.outcome(of: id, digest: member.request.digest, in: transaction)
+    {
+      return outcome
+    }
     var reader = SnapshotReader(transaction)
     if let reads = member.request.reads, storedVersion > member.checkedVersion {
       try ConflictCheck.run(reads, on: transaction, checked: member.checkedVersion)
@@ -89,7 +96,13 @@ struct CommitWriter {
       do throws(StorageError) { try transaction.put(.lastMark, mark) } catch { throw .storage(error) }
     }
     lastVersion = version
-    return outcome(of: plan, version: version)
+    let outcome = outcome(of: plan, version: version)
+    if let id = member.request.id {
+      do throws(StorageError) {
+        try recentCommits.put(outcome, of: id, digest: member.request.digest, at: member.arrival, transaction)
+      } catch { throw .storage(error) }
+    }
+    return outcome
   }
 
   /// Ends a group: writes the rows that are written once per transaction.

@@ -49,7 +49,7 @@ struct VersionAges {
   func version(at time: Int64) -> Int64? { marks.last { $0.time <= time }?.version }
 }
 
-/// Removes expired history and log entries, a limited number at a time.
+/// Removes expired history, log entries and outcomes of commits, a limited number at a time.
 struct Trimmer {
   let retention: Retention
   let ages: VersionAges
@@ -64,7 +64,8 @@ struct Trimmer {
     let trimsByCount = try isLogFull(&reader, slack: 0) ? isHistoryUnbounded(&reader, now: now) : false
     let moreHistory = try trimHistory(transaction, cutoff: trimsByCount ? .max : historyCutoff(now))
     let moreLog = try trimChangeLog(transaction, cutoff: changeLogCutoff(now))
-    return moreHistory || moreLog
+    let moreOutcomes = try RecentCommits.trim(transaction, before: now - RecentCommits.keptMicroseconds)
+    return moreHistory || moreLog || moreOutcomes
   }
 
   /// Removes up to one batch of the history and the log up to the given versions. Returns whether more is due.
@@ -76,10 +77,11 @@ struct Trimmer {
     return moreHistory || moreLog
   }
 
-  /// Returns whether ``trim(_:now:)`` would remove anything. Cost: two seeks.
+  /// Returns whether ``trim(_:now:)`` would remove anything. Cost: three seeks.
   func isDue(_ reader: inout SnapshotReader, now: Int64) throws(StorageError) -> Bool {
     if try isLogFull(&reader, slack: Self.batchEntriesMax), try isHistoryUnbounded(&reader, now: now) { return true }
     let now = now - Self.delayMicroseconds
+    if try RecentCommits.hasRows(before: now - RecentCommits.keptMicroseconds, in: reader.snapshot) { return true }
     let historyFrom = Int64(bitPattern: try reader.meta(.historyFrom))
     if let next = try nextVersion(reader.snapshot, after: historyFrom), next <= historyCutoff(now) { return true }
     let logFrom = Int64(bitPattern: try reader.meta(.changeLogFrom))

@@ -87,7 +87,7 @@ extension DocumentDatabase {
   /// Replaces the index configuration. Returns when the change is durable; entries are updated in the background.
   ///
   /// Waits for the group being written. The writer's thread must not call it.
-  /// - Throws: ``StorageError/notOwner(of:owner:)`` before ``adopt(indexes:origin:)``; another ``StorageError`` if the
+  /// - Throws: ``StorageError/notOwner(of:owner:)`` before ``adopt(indexes:origin:floor:)``; another ``StorageError`` if the
   ///   read or the write fails.
   package func setIndexes(_ configuration: IndexConfiguration) throws(StorageError) {
     try requireAdopted()
@@ -98,7 +98,7 @@ extension DocumentDatabase {
   }
 
   /// Resumes building and removing indexes, between commits, until all work is done. Returns at once. Does nothing before
-  /// ``adopt(indexes:origin:)``.
+  /// ``adopt(indexes:origin:floor:)``.
   package func continueBackgroundWork() {
     guard isAdopted, background.beginIndexing() else { return }
     queue.perform { [self] in advanceIndexes(isFirst: true) }

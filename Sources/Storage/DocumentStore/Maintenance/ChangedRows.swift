@@ -4,8 +4,8 @@ package import KeyValue
 
 /// The rows of a database that differ from those at an earlier position: an incremental backup.
 ///
-/// The change log names the documents that changed. Their rows, the history, the log and the catalog are written as
-/// they are stored, but without index entries, which ``ChangedRowsMerge`` computes again. A copy of the database at the
+/// The change log names the documents that changed. Their rows, the history, the log, the catalog and all outcomes of
+/// recent commits are written as they are stored, but without index entries, which ``ChangedRowsMerge`` computes again. A copy of the database at the
 /// earlier position becomes equal to the database, row by row, when the changed rows are merged into it.
 ///
 /// The format is a stream of bytes. Numbers are little-endian:
@@ -76,6 +76,7 @@ package struct ChangedRows {
     try rows.writeHead()
     try rows.writeCatalog(since)
     try rows.writeLog(since)
+    try rows.writeAll(of: .recentCommits)
     try put(rows.waiting + [UInt8](repeating: 0, count: Self.rowHeadBytes))
   }
 
@@ -94,11 +95,7 @@ package struct ChangedRows {
 
   /// Writes the numbers of the database, and the collections and fields that were added.
   private mutating func writeCatalog(_ since: DatabasePosition) throws {
-    let numbers = try DatabaseContents.cursor(.meta, snapshot)
-    while try numbers.suffix() != nil {
-      try add(numbers.cursor.key, numbers.cursor.value)
-      numbers.consume()
-    }
+    try writeAll(of: .meta)
     let paths = try cursor(.collectionPaths, from: since.collectionNumber + 1)
     while var suffix = try paths.suffix() {
       guard let number = OrderedCode.takeNumber(&suffix) else { throw Self.damage("collectionPaths") }
@@ -123,6 +120,14 @@ package struct ChangedRows {
       key.append(raw: rest)
       try addStored()
       names.consume()
+    }
+  }
+
+  private mutating func writeAll(of table: Table) throws {
+    let rows = try DatabaseContents.cursor(table, snapshot)
+    while try rows.suffix() != nil {
+      try add(rows.cursor.key, rows.cursor.value)
+      rows.consume()
     }
   }
 

@@ -73,7 +73,8 @@ package final class ChangedRowsMerge {
     waiting = Array(bytes[position...])
   }
 
-  /// Checks the head, and removes the history and the log that the later state no longer has.
+  /// Checks the head, and removes the history and the log that the later state no longer has, and the outcomes of recent
+  /// commits, all of which follow.
   private func mergeHead(_ bytes: [UInt8]) throws(StorageError) {
     guard bytes.starts(with: ChangedRows.mark) else { throw Self.damage("their format is unknown") }
     let historyFrom = Self.number(bytes, at: ChangedRows.mark.count, UInt64.self)
@@ -86,6 +87,7 @@ package final class ChangedRowsMerge {
           transaction, historyUpTo: Int64(bitPattern: historyFrom), logUpTo: Int64(bitPattern: logFrom))
       }
     }
+    try store.write { (transaction) throws(StorageError) in try transaction.removeAll(of: .recentCommits) }
   }
 
   private static func number<Number: FixedWidthInteger>(_ bytes: [UInt8], at start: Int, _: Number.Type) -> Number {
@@ -118,7 +120,7 @@ package final class ChangedRowsMerge {
     switch Table(rawValue: key[0]) {
     case .documents: try mergeDocument(key, value, transaction)
     case .meta, .collections, .collectionGroups, .collectionPaths, .fields, .fieldNames, .changeLog,
-      .collectionChanges, .history:
+      .collectionChanges, .history, .recentCommits:
       guard let value else { throw Self.damage("they remove a row of the catalog or the log") }
       var row = StorageKey()
       row.begin(raw: key)

@@ -9,6 +9,7 @@ import WireFormat
 /// - Every document and before-image has a valid checksum, valid fields and possible versions.
 /// - Every document has all its index entries, and no other entries exist.
 /// - The change log and the changes by collection have the same rows.
+/// - Every outcome of a recent commit is readable, in the period of its version.
 /// - No number in the meta rows is below the highest one used.
 ///
 /// Works on one snapshot in bounded memory: it looks up every required row and compares counts. It inspects entries
@@ -82,6 +83,7 @@ package struct DatabaseCheck {
     try check.checkCompositeEntries(entries.composites)
     try check.checkHistory()
     try check.checkChanges()
+    try check.checkRecentCommits()
     try check.checkTables()
     return check.report
   }
@@ -455,6 +457,19 @@ package struct DatabaseCheck {
     let noted = try reader.meta(.changeLogCount)
     if noted != UInt64(report.changes) {
       report.add("meta: changeLogCount is \(noted), but the log has \(report.changes)")
+    }
+  }
+
+  private mutating func checkRecentCommits() throws(StorageError) {
+    try forEach(.recentCommits) { (check, code, row) throws(StorageError) in
+      guard let (period, outcome) = RecentCommits.decode(code, row) else {
+        return check.report.add("recentCommits: malformed row")
+      }
+      let version = outcome.version.microseconds
+      // A version is never before the commit's arrival.
+      if RecentCommits.period(of: version) < period {
+        check.report.add("recentCommits: a commit at \(version) is in the period \(period)")
+      }
     }
   }
 

@@ -16,7 +16,7 @@ extension LoggedStore {
     guard let mark = try base.logMark() else {
       try FileLog.removeClosed(in: folder)
       return LoggedStore(
-        LoggedTables(base: base, folder: folder, settings: settings, log: nil, view: view, secret: newSecret))
+        LoggedTables(base: base, settings: settings, place: .folder(folder), view: view, secret: newSecret))
     }
     let origin = try origin(in: mark, of: base)
     let (position, secret) = (origin.position, origin.secret)
@@ -24,7 +24,7 @@ extension LoggedStore {
     guard mark.isOpen else {
       try FileLog.removeClosed(in: folder)
       return LoggedStore(
-        LoggedTables(base: base, folder: folder, settings: settings, log: nil, view: view, secret: newSecret))
+        LoggedTables(base: base, settings: settings, place: .folder(folder), view: view, secret: newSecret))
     }
     var load = MemtableLoad(view.active.table)
     let log = try FileLog.recover(in: folder, after: position, secret: secret, sizes: settings.log) {
@@ -40,34 +40,7 @@ extension LoggedStore {
     load.finish()
     view.position = log.position
     return LoggedStore(
-      LoggedTables(base: base, folder: folder, settings: settings, log: log, view: view, secret: secret))
-  }
-
-  /// Opens a data file whose log is elsewhere. `batches` are the commits of the log after the position of the file. Notes in
-  /// the file that its log is open.
-  /// - Throws: ``StorageError`` if the file cannot be read or written, or a batch is not valid.
-  package static func open(
-    _ base: any MarkedStore, replaying batches: [CommitBatch], log: any CommitLog, secret: UInt64,
-    settings: LoggedStoreSettings = LoggedStoreSettings()
-  ) throws(StorageError) -> LoggedStore {
-    var view = LoggedTables.View(active: MemtableLayer(table: Memtable()), position: log.position, ordinal: 0)
-    for batch in batches {
-      var failure: CommitBatchError?
-      batch.bytes.withUnsafeBytes { bytes in
-        do throws(CommitBatchError) { try view.active.add(bytes, ordinal: &view.ordinal) } catch { failure = error }
-      }
-      if let failure {
-        throw .corruption(path: base.path, detail: "a commit is wrong at byte \(failure.offset): \(failure.problem)")
-      }
-    }
-    if try base.logMark()?.isOpen != true {
-      let position = try base.logOrigin()?.position ?? LogPosition()
-      try base.writeMarked { _ throws(StorageError) in
-        LogMark(isOpen: true, position: LogOrigin(position: position, secret: secret).bytes)
-      }
-    }
-    return LoggedStore(
-      LoggedTables(base: base, folder: nil, settings: settings, log: log, view: view, secret: secret))
+      LoggedTables(base: base, settings: settings, place: .open(log), view: view, secret: secret))
   }
 
   /// Opens a data file on the disk with the log in the folder beside it.

@@ -11,7 +11,7 @@ import LMDBEngine
 /// The log begins with the first write. If the store is released, it moves everything to the data file and removes the
 /// log before the release returns, so a store that was closed is an ordinary data file.
 package final class LoggedStore: KeyValueStore, Sendable {
-  private let tables: LoggedTables
+  let tables: LoggedTables
 
   /// Takes over tables that nothing else uses; see ``open(_:folder:settings:newSecret:)``.
   init(_ tables: LoggedTables) { self.tables = tables }

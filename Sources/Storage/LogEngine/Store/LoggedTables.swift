@@ -8,33 +8,32 @@ import Synchronization
 /// They are apart from the store so that the store can be released, and so closed, while a flush runs: only blocks on
 /// `flusher` hold a reference to this object besides the store, and ``close()`` waits for them.
 ///
-/// `@unchecked Sendable`: only the thread that holds `writerLock` changes `log`, `spareBatch`, `isMarked` and `isClosed`. A
-/// flush reads `log`, which does not change after the first commit. Everything else is constant or has its own lock.
+/// `@unchecked Sendable`: only the thread that holds `writerLock` changes `place`, `spareBatch`, `isMarked` and `isClosed`.
+/// A flush reads `place`, which does not change after the first commit. Everything else is constant or has its own lock.
 final class LoggedTables: @unchecked Sendable {
   let base: any MarkedStore
-  /// The folder in which the first commit begins a log, or `nil` if the log is elsewhere.
-  private let folder: (any LogFolder)?
-  private let settings: LoggedStoreSettings
+  let settings: LoggedStoreSettings
   /// The layers for new readers. Held only to copy it or change it.
-  private let view: Mutex<View>
+  let view: Mutex<View>
   /// Serves one writer at a time, like the lock of LMDB that it replaces. It is held while the log syncs.
   private let writerLock = Mutex<Void>(())
   /// Flushes one table at a time.
-  private let flusher: DispatchQueue
+  let flusher: DispatchQueue
   /// Calls ``flushIfIdle()`` some seconds after a commit. Its handler does not hold this object.
   private let idleTimer: any DispatchSourceTimer
   /// The secret of the log, which the data file keeps with its position.
-  private let secret: UInt64
-  private var log: (any CommitLog)?
+  let secret: UInt64
+  var place: LogPlace
   /// Whether the data file says that the log is open.
   private var isMarked: Bool
-  /// Whether ``close()`` was called, so that no flush may begin: the budget can still wake this object then.
-  private var isClosed = false
+  /// Whether ``close()`` or ``abandon()`` was called, so that no flush may begin: the budget can still wake this object
+  /// then.
+  var isClosed = false
   private var spareBatch = CommitBatch()
   /// The number of times that a table became the flushing one. See ``snapshot()``.
   private let freezes = Atomic<Int>(0)
   /// The keys of the flushing table that are in the data file.
-  private let flushedKeys = Atomic<Int>(0)
+  let flushedKeys = Atomic<Int>(0)
   /// Whether a thread waits for the flush.
   private let isAwaited = Atomic<Bool>(false)
   /// Whether the budget wants the active table to be flushed.
@@ -49,8 +48,8 @@ final class LoggedTables: @unchecked Sendable {
     /// The number of keys of the flushing table.
     var flushingKeys = 0
     var position: LogPosition
-    /// The sequence of the last commit when the idle timer was set, or `nil` if it is not set.
-    var timedSequence: UInt64?
+    /// The last operation when the idle timer was set, or `nil` if it is not set.
+    var timedOrdinal: UInt64?
     var ordinal: UInt64
     var freezes = 0
     /// Why the last flush failed. The flushing table stays then.
@@ -63,15 +62,13 @@ final class LoggedTables: @unchecked Sendable {
   /// Takes over parts that are open; see ``LoggedStore/open(_:folder:settings:newSecret:)``. The tables of `view` may have
   /// commits of the log.
   init(
-    base: any MarkedStore, folder: (any LogFolder)?, settings: LoggedStoreSettings, log: (any CommitLog)?, view: View,
-    secret: UInt64
+    base: any MarkedStore, settings: LoggedStoreSettings, place: LogPlace, view: View, secret: UInt64
   ) {
     self.base = base
-    self.folder = folder
     self.settings = settings
-    self.log = log
+    self.place = place
     self.secret = secret
-    isMarked = log != nil
+    isMarked = place.log != nil
     self.view = Mutex(view)
     flusher = DispatchQueue(label: "hearth.flush")
     idleTimer = DispatchSource.makeTimerSource(queue: flusher)
@@ -119,7 +116,8 @@ final class LoggedTables: @unchecked Sendable {
   private func writeAlone(
     _ body: (any KeyValueTransaction) throws(StorageError) -> Void
   ) throws(StorageError) {
-    if let failure = log?.failure { throw failure }
+    try requireOpen()
+    if let failure = place.log?.failure { throw failure }
     try makeRoom()
     let view = view.withLock { $0 }
     let transaction = LoggedTransaction(
@@ -157,12 +155,11 @@ final class LoggedTables: @unchecked Sendable {
   private func openLog() throws(StorageError) -> any CommitLog {
     let position = view.withLock { $0.position }
     let opened: any CommitLog
-    if let log {
-      opened = log
-    } else {
-      guard let folder else { preconditionFailure("a log elsewhere is open from the beginning") }
+    switch place {
+    case .open(let log): opened = log
+    case .folder(let folder):
       opened = try FileLog.create(in: folder, after: position, secret: secret, sizes: settings.log)
-      log = opened
+      place = .open(opened)
     }
     if !isMarked {
       let mark = LogMark(isOpen: true, position: position.encoded(secret: secret))
@@ -172,10 +169,26 @@ final class LoggedTables: @unchecked Sendable {
     return opened
   }
 
+  /// Runs `body` as the writer.
+  func withWriter<R>(_ body: () throws(StorageError) -> R) throws(StorageError) -> R {
+    try writerLock.withLock { _ in
+      do throws(StorageError) { return Result<R, StorageError>.success(try body()) } catch { return .failure(error) }
+    }.get()
+  }
+
+  /// Runs `body` as the writer, unless there is one.
+  func withIdleWriter(_ body: () throws(StorageError) -> Void) throws(StorageError) {
+    let result = writerLock.withLockIfAvailable { _ -> StorageError? in
+      do throws(StorageError) { try body() } catch { return error }
+      return nil
+    }
+    if case .some(.some(let failure)) = result { throw failure }
+  }
+
   // MARK: Flushing
 
   /// Waits until the active table has room. Slows the writer as the table fills while the other is being flushed.
-  private func makeRoom() throws(StorageError) {
+  func makeRoom() throws(StorageError) {
     let view = view.withLock { $0 }
     guard view.flushing != nil else { return startFlushIfFull() }
     if isFull(view) || settings.budget.isFull {
@@ -187,31 +200,6 @@ final class LoggedTables: @unchecked Sendable {
     }
   }
 
-  /// Waits while the active table fills faster than the flushing one gets to the data file. So each writer waits a
-  /// little, instead of all of them until the flush ends.
-  private func keepPace() {
-    var waited = 0
-    while waited < settings.pauseMicrosecondsMax, isAheadOfFlush(by: Self.leadMax) {
-      settings.pause(Self.pauseMicroseconds)
-      waited += Self.pauseMicroseconds
-    }
-  }
-
-  private static let pauseMicroseconds = 1000
-  /// The lead of the filled part over the flushed part from which writers wait, and that from which the flush hurries.
-  private static let leadMax = 0.125
-  private static let urgentLead = 0.03
-
-  /// Whether the filled part of the room is larger than the flushed part of the other table by more than `lead`.
-  private func isAheadOfFlush(by lead: Double) -> Bool {
-    let view = view.withLock { $0 }
-    guard view.flushing != nil, view.flushFailure == nil else { return false }
-    let filled = view.isActiveEmpty ? 0 : view.active.table.allocatedBytes
-    let room = min(settings.memtableBytesMax, settings.budget.freeBytes + filled)
-    return Double(filled) / Double(max(1, room))
-      > Double(flushedKeys.load(ordering: .relaxed)) / Double(max(1, view.flushingKeys)) + lead
-  }
-
   /// Whether the active table should be flushed. After a flush that failed, the table accepts little more.
   private func isFull(_ view: View) -> Bool {
     let bytesMax = view.flushFailure == nil ? settings.memtableBytesMax : settings.memtableBytesMax / 8
@@ -221,7 +209,7 @@ final class LoggedTables: @unchecked Sendable {
 
   /// Reports the size of the active table. If it is full, or the memory of all tables is needed, and no other table is
   /// being flushed, begins to flush it. Otherwise sets the timer that does so later. The caller is the writer.
-  private func startFlushIfFull() {
+  func startFlushIfFull() {
     guard !isClosed else { return }
     let view = view.withLock { $0 }
     let bytes = view.isActiveEmpty ? 0 : view.active.table.allocatedBytes
@@ -232,7 +220,7 @@ final class LoggedTables: @unchecked Sendable {
     guard bytes > 0 else { return }
     guard isLargest || isWanted || isFull(view) else { return setTimer() }
     guard view.flushing == nil else { return }
-    guard log != nil else {
+    guard place.log != nil else {
       // It is full of what was withdrawn.
       self.view.withLock { $0.active = MemtableLayer(table: Memtable()) }
       _ = settings.budget.setFilled(ObjectIdentifier(self), bytes: 0) { {} }
@@ -255,8 +243,8 @@ final class LoggedTables: @unchecked Sendable {
   /// Sets the idle timer unless it is set.
   private func setTimer() {
     let isSet = view.withLock { view in
-      guard view.timedSequence == nil else { return true }
-      view.timedSequence = view.position.sequence
+      guard view.timedOrdinal == nil else { return true }
+      view.timedOrdinal = view.ordinal
       return false
     }
     if !isSet, !settings.flushesInline { idleTimer.schedule(deadline: .now() + settings.idleSeconds) }
@@ -269,38 +257,41 @@ final class LoggedTables: @unchecked Sendable {
   /// commit meanwhile.
   private func flushIfIdleHere() {
     // A writer may hold its lock and wait for this queue. If the lock is taken, a writer is at work anyway.
-    var idleSequence: UInt64?
+    var idleOrdinal: UInt64?
     let isAvailable: Void? = writerLock.withLockIfAvailable { _ in
       let (timed, last) = view.withLock { view in
-        defer { view.timedSequence = nil }
-        return (view.timedSequence, view.position.sequence)
+        defer { view.timedOrdinal = nil }
+        return (view.timedOrdinal, view.ordinal)
       }
       guard timed == last else { return setTimer() }
-      idleSequence = last
+      idleOrdinal = last
     }
     // The writer does not set a timer that is set.
     if isAvailable == nil, !settings.flushesInline {
       idleTimer.schedule(deadline: .now() + settings.idleSeconds)
     }
-    guard let idleSequence else { return }
+    guard let idleOrdinal else { return }
     // The table of a flush that failed comes first. If a flush fails now, the next write tries again.
     writeFlushingTable()
     _ = writerLock.withLockIfAvailable { _ in
       let isIdle = view.withLock {
-        $0.flushing == nil && !$0.isActiveEmpty && $0.position.sequence == idleSequence
+        $0.flushing == nil && !$0.isActiveEmpty && $0.ordinal == idleOrdinal
       }
-      if isIdle, !isClosed, log != nil { freeze() }
+      if isIdle, !isClosed, place.log != nil { freeze() }
     }
     writeFlushingTable()
     _ = writerLock.withLockIfAvailable { _ in
-      guard view.withLock({ $0.isEmpty && $0.position.sequence == idleSequence }) else { return }
+      let idleSequence = view.withLock { view -> UInt64? in
+        view.isEmpty && view.ordinal == idleOrdinal ? view.position.sequence : nil
+      }
+      guard let idleSequence else { return }
       spareBatch = CommitBatch()
-      try? log?.release(upTo: idleSequence, keepingSpares: false)
+      try? place.log?.release(upTo: idleSequence, keepingSpares: false)
     }
   }
 
   /// Makes the active table the flushing one. The caller is the writer, and no table is being flushed.
-  private func freeze() {
+  func freeze() {
     flushedKeys.store(0, ordering: .relaxed)
     view.withLock { view in
       view.flushing = view.active
@@ -332,7 +323,7 @@ final class LoggedTables: @unchecked Sendable {
 
   /// Flushes both tables. The caller is the writer.
   private func flushAlone() throws(StorageError) {
-    guard log != nil else { return }
+    guard !isClosed, place.log != nil else { return }
     for _ in 0..<2 {
       flushAndWait()
       try checkFlush()
@@ -346,7 +337,7 @@ final class LoggedTables: @unchecked Sendable {
   }
 
   /// Writes the flushing table to the data file, if there is one, then lets the log forget its commits.
-  private func writeFlushingTable() {
+  func writeFlushingTable() {
     let (layer, position) = view.withLock { ($0.flushing, $0.flushingPosition) }
     guard let layer else { return }
     do throws(StorageError) {
@@ -361,7 +352,7 @@ final class LoggedTables: @unchecked Sendable {
     }
     settings.budget.endFlush(ObjectIdentifier(self))
     // If it fails, segments stay that the next opening ignores.
-    try? log?.release(upTo: position.sequence, keepingSpares: true)
+    try? place.log?.release(upTo: position.sequence, keepingSpares: true)
   }
 
   /// Writes a table in transactions of bounded size, and the position with the last of them. If no writer needs the
@@ -380,22 +371,43 @@ final class LoggedTables: @unchecked Sendable {
       })
   }
 
-  /// Waits until no other thread uses this object, moves everything to the data file, and removes the log. The caller has
-  /// the only reference except those of blocks on `flusher`, and is not on it.
-  func close() throws(StorageError) {
-    writerLock.withLock { _ in isClosed = true }
-    idleTimer.cancel()
-    isAwaited.store(true, ordering: .relaxed)
-    flusher.sync {}
-    settings.budget.remove(ObjectIdentifier(self))
-    guard let log else { return }
-    let view = view.withLock { $0 }
+  /// Moves everything to the data file, closes its mark, and removes the log. Nothing is written later. Waits for the writer
+  /// and for the flush; the caller is neither. Does nothing the second time. `last` is the position of the mark, if it is after
+  /// the last commit.
+  func close(at last: LogPosition = LogPosition()) throws(StorageError) {
+    guard end() else { return }
+    guard let log = place.log else { return }
+    let view = view.withLock { view in
+      if view.position.sequence < last.sequence { view.position = last }
+      return view
+    }
     if let flushing = view.flushing { try write(flushing, upTo: view.flushingPosition) }
     try write(view.active, upTo: view.position)
     try base.writeMarked { _ throws(StorageError) in
       LogMark(isOpen: false, position: view.position.encoded(secret: secret))
     }
     try log.removeAll()
+  }
+
+  /// Ends all work and leaves the data file and the log as a crash would.
+  func abandon() { _ = end() }
+
+  /// Ends writes and flushes. Returns `false` if they had ended.
+  private func end() -> Bool {
+    let isFirst = writerLock.withLock { _ in
+      defer { isClosed = true }
+      return !isClosed
+    }
+    guard isFirst else { return false }
+    idleTimer.cancel()
+    isAwaited.store(true, ordering: .relaxed)
+    flusher.sync {}
+    settings.budget.remove(ObjectIdentifier(self))
+    return true
+  }
+
+  func requireOpen() throws(StorageError) {
+    guard !isClosed else { throw .notOwner(of: base.path, owner: nil) }
   }
 
   // MARK: Maintenance

@@ -280,19 +280,45 @@ package struct JSONWriter {
   /// The top bit of every byte of a word.
   static let tops: UInt64 = 0x8080_8080_8080_8080
 
+  /// Returns the top bit of each byte of a word that must be escaped. Bytes after the first such byte may be marked too.
+  @inline(__always)
+  private static func specials(in word: UInt64, excluding top: UInt64) -> UInt64 {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    let quotes = word ^ (ones &* UInt64(UInt8(ascii: "\"")))
+    let slashes = word ^ (ones &* UInt64(UInt8(ascii: "\\")))
+    // The top bit of a byte below 0x20 is set. A borrow can only add false positives, and only after a true one.
+    let below = (word &- ones &* 0x20) & ~word
+    let special = below | ((quotes &- ones) & ~quotes) | ((slashes &- ones) & ~slashes)
+    return (special & tops) | (word & top)
+  }
+
+  /// Whether no byte of a text must be escaped; see ``plainRun(_:from:excluding:)``. Cost: reads eight bytes at a time,
+  /// and the last eight again.
+  @inline(__always)
+  static func isPlain(_ text: UnsafeRawBufferPointer, excluding top: UInt64) -> Bool {
+    guard let start = text.baseAddress else { return true }
+    let count = text.count
+    guard count >= 8 else {
+      guard count >= 4 else { return plainRun(text, from: 0, excluding: top) == count }
+      let low = UInt64(start.loadUnaligned(as: UInt32.self))
+      let high = UInt64(start.loadUnaligned(fromByteOffset: count &- 4, as: UInt32.self))
+      return specials(in: high << 32 | low, excluding: top) == 0
+    }
+    var found = specials(in: start.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self), excluding: top)
+    var offset = 0
+    while offset < count &- 8 {
+      found |= specials(in: start.loadUnaligned(fromByteOffset: offset, as: UInt64.self), excluding: top)
+      offset &+= 8
+    }
+    return found == 0
+  }
+
   /// Returns the offset of the first byte at or after `offset` that must be escaped, or the end. `top` is ``tops``
   /// if bytes outside ASCII must be escaped, else 0. Cost: reads eight bytes at a time.
   static func plainRun(_ text: UnsafeRawBufferPointer, from offset: Int, excluding top: UInt64) -> Int {
-    let ones: UInt64 = 0x0101_0101_0101_0101
     var offset = offset
     while offset + 8 <= text.count {
-      let word = text.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
-      let quotes = word ^ (ones &* UInt64(UInt8(ascii: "\"")))
-      let slashes = word ^ (ones &* UInt64(UInt8(ascii: "\\")))
-      // The top bit of a byte below 0x20 is set. A borrow can only add false positives, and only after a true one.
-      let below = (word &- ones &* 0x20) & ~word
-      let special = below | ((quotes &- ones) & ~quotes) | ((slashes &- ones) & ~slashes)
-      let found = (special & tops) | (word & top)
+      let found = specials(in: text.loadUnaligned(fromByteOffset: offset, as: UInt64.self), excluding: top)
       if found != 0 { return offset + UInt64(littleEndian: found).trailingZeroBitCount / 8 }
       offset += 8
     }

@@ -22,6 +22,8 @@ struct ReservedJSON {
   private var at: UnsafeMutableRawPointer
   private let isPretty: Bool
   private let escaped: UInt64
+  /// The latest time, and the place of its text in the block. `nil` after the block was emptied.
+  private var latestTime: (time: Timestamp, text: UnsafeMutableRawPointer, count: Int)?
   private var depth: Int
   /// Whether the innermost object or array is still empty.
   private var isFirst: Bool
@@ -155,7 +157,15 @@ struct ReservedJSON {
   mutating func timestamp(_ value: Timestamp) {
     reserve()
     store(UInt8(ascii: "\""))
-    at += value.storeRFC3339(at: at)
+    // A document that was never changed has the same time twice.
+    if let latestTime, latestTime.time == value {
+      at.copyMemory(from: latestTime.text, byteCount: Timestamp.rfc3339CountMax)
+      at += latestTime.count
+    } else {
+      let count = value.storeRFC3339(at: at)
+      latestTime = (value, at, count)
+      at += count
+    }
     store(UInt8(ascii: "\""))
   }
 
@@ -210,7 +220,7 @@ struct ReservedJSON {
 
   /// Appends text, escaping quotes, backslashes and control characters.
   private mutating func escape(_ text: UnsafeRawBufferPointer) {
-    guard JSONWriter.plainRun(text, from: 0, excluding: escaped) == text.count else {
+    guard JSONWriter.isPlain(text, excluding: escaped) else {
       flush()
       return writer.escape(text)
     }
@@ -248,6 +258,7 @@ struct ReservedJSON {
   private mutating func flush() {
     writer.bytes.append(raw: UnsafeRawBufferPointer(start: start, count: at - start))
     at = start
+    latestTime = nil
   }
 
   /// Ends the text and gives it to `writer`.

@@ -47,7 +47,15 @@ package struct EncodedMap {
 
     /// Returns the next field, or `nil` at the end.
     /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are not in canonical form.
+    @inline(__always)
     package mutating func next() throws(WireError) -> Entry? {
+      if let entry = reader.shortMapEntry(entryTag) {
+        return (entry.key, EncodedValue(entry.value))
+      }
+      return try nextOfAnyLength()
+    }
+
+    private mutating func nextOfAnyLength() throws(WireError) -> Entry? {
       if reader.isAtEnd { return nil }
       guard reader.skip(entryTag) else { throw .malformedProtobuf("map is not in canonical form") }
       var entry = ProtobufReader(try reader.lengthDelimited())
@@ -64,26 +72,7 @@ package struct EncodedMap {
   /// their content.
   /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are not in canonical form.
   package func value(for key: UnsafeRawBufferPointer) throws(WireError) -> EncodedValue? {
-    // Most entries are so short that each length is one byte. The first entry that is longer, or malformed, ends this
-    // loop, and the iterator continues there.
-    var offset = 0
-    while offset + 6 <= bytes.count {
-      let entryCount = Int(bytes[offset + 1])
-      let keyCount = Int(bytes[offset + 3])
-      let valueStart = offset + 6 + keyCount
-      let end = offset + 2 + entryCount
-      guard bytes[offset] == entryTag, entryCount < 0x80, bytes[offset + 2] == 0x0A, keyCount < 0x80,
-        valueStart <= end, end <= bytes.count, bytes[valueStart - 2] == 0x12, bytes[valueStart - 1] < 0x80,
-        valueStart + Int(bytes[valueStart - 1]) == end
-      else { break }
-      switch EncodedMap.compare(UnsafeRawBufferPointer(rebasing: bytes[offset + 4..<valueStart - 2]), key) {
-      case .less: offset = end
-      case .equal: return EncodedValue(UnsafeRawBufferPointer(rebasing: bytes[valueStart..<end]))
-      case .greater: return nil
-      }
-    }
-    var iterator = Iterator(
-      reader: ProtobufReader(UnsafeRawBufferPointer(rebasing: bytes[offset...])), entryTag: entryTag)
+    var iterator = makeIterator()
     while let entry = try iterator.next() {
       switch EncodedMap.compare(entry.key, key) {
       case .less: continue

@@ -56,7 +56,40 @@ package struct EncodedValue {
 
   /// The type and content of the value. Cost: reads the tag and a scalar, but not the content of arrays and maps.
   /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are not one canonical Value.
+  @inline(__always)
   package var content: Content {
+    get throws(WireError) {
+      if let content = shortContent { return content }
+      return try anyContent
+    }
+  }
+
+  /// The content of a text, a boolean or a double whose length and tag are as short as possible, as in most documents;
+  /// `nil` for all other values and for malformed ones.
+  @inline(__always)
+  private var shortContent: Content? {
+    guard let start = bytes.baseAddress, bytes.count >= 2 else { return nil }
+    switch start.load(as: UInt8.self) {
+    case UInt8(Member.boolean << 3):
+      let flag = start.load(fromByteOffset: 1, as: UInt8.self)
+      return bytes.count == 2 && flag < 0x80 ? .boolean(flag != 0) : nil
+    case UInt8(Member.double << 3 | 1):
+      guard bytes.count == 9 else { return nil }
+      return .double(
+        Double(bitPattern: UInt64(littleEndian: start.loadUnaligned(fromByteOffset: 1, as: UInt64.self))))
+    case UInt8(truncatingIfNeeded: Member.string << 3 | 2 | 0x80):
+      // The tag has two bytes.
+      guard bytes.count >= 3, start.load(fromByteOffset: 1, as: UInt8.self) == UInt8(Member.string >> 4) else {
+        return nil
+      }
+      let count = Int(start.load(fromByteOffset: 2, as: UInt8.self))
+      guard count < 0x80, bytes.count == 3 + count else { return nil }
+      return .string(UnsafeRawBufferPointer(start: start + 3, count: count))
+    default: return nil
+    }
+  }
+
+  private var anyContent: Content {
     get throws(WireError) {
       var reader = ProtobufReader(bytes)
       guard let field = try reader.next(), reader.isAtEnd else {

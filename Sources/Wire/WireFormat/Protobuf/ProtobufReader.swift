@@ -131,6 +131,26 @@ package struct ProtobufReader {
     return true
   }
 
+  /// Reads an entry of a map if each of its lengths is one byte, as in most entries: `tag`, and a message of exactly the
+  /// fields 1 and 2. Otherwise reads nothing and returns `nil`.
+  @inline(__always)
+  mutating func shortMapEntry(_ tag: UInt8) -> (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)? {
+    let rest = bytes.count &- offset
+    guard rest >= 6, let start = bytes.baseAddress?.advanced(by: offset) else { return nil }
+    func byte(_ place: Int) -> Int { Int(truncatingIfNeeded: start.load(fromByteOffset: place, as: UInt8.self)) }
+    let end = 2 &+ byte(1)
+    let keyCount = byte(3)
+    let valueStart = 6 &+ keyCount
+    guard byte(0) == Int(tag), end < 2 &+ 0x80, byte(2) == 0x0A, keyCount < 0x80, valueStart <= end, end <= rest,
+      byte(valueStart &- 2) == 0x12, byte(valueStart &- 1) < 0x80, valueStart &+ byte(valueStart &- 1) == end
+    else { return nil }
+    offset &+= end
+    return (
+      UnsafeRawBufferPointer(start: start + 4, count: keyCount),
+      UnsafeRawBufferPointer(start: start + valueStart, count: end &- valueStart)
+    )
+  }
+
   private static var empty: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: nil, count: 0) }
 
   @inline(__always)

@@ -1,10 +1,10 @@
-import LogEngine
-import SharedLog
+package import LogEngine
+package import SharedLog
 
 /// The tables of a cluster as a value: what each request does. An engine's tables must do the same.
-struct TableState: Sendable {
+package struct TableState: Sendable {
   /// Conditions that a mutation leaves out.
-  enum Omission: Sendable {
+  package enum Omission: Sendable {
     /// An append does not look at the entry before it.
     case predecessor
     /// A takeover does not look at the renewals of the owner.
@@ -17,44 +17,48 @@ struct TableState: Sendable {
     case renewalNumber
   }
 
-  struct Node: Sendable {
-    var session: UInt64
-    var renewal: UInt64
-    var isLive = true
+  /// The last session of a node.
+  package struct Node: Sendable {
+    package var session: UInt64
+    package var renewal: UInt64
+    package var isLive = true
   }
 
-  var omission: Omission?
+  package var omission: Omission?
   /// The time of day of the engine.
-  var now: Int64 = 0
-  var nodes: [UInt32: Node] = [:]
-  var epoch: UInt64 = 0
-  var owner: NodeSession?
-  var confirmed: UInt64 = 0
+  package var now: Int64 = 0
+  package var nodes: [UInt32: Node] = [:]
+  package var epoch: UInt64 = 0
+  package var owner: NodeSession?
+  package var confirmed: UInt64 = 0
   /// The entries from ``firstSequence`` on.
-  var entries: [SharedEntry] = []
-  var firstSequence: UInt64 = 1
+  package var entries: [SharedEntry] = []
+  package var firstSequence: UInt64 = 1
   /// The position before the first entry.
-  var origin = LogPosition()
-  let secret: UInt64
-  let skew: Int64
+  package var origin = LogPosition()
+  package let secret: UInt64
+  package let skew: Int64
   /// The position that was inserted last out of line, because ``Omission/predecessor`` permits it.
-  var stray: [SharedEntry] = []
+  package var stray: [SharedEntry] = []
 
-  init(secret: UInt64, skew: Int64, omission: Omission? = nil) {
+  /// Creates tables without entries.
+  package init(secret: UInt64, skew: Int64, omission: Omission? = nil) {
     self.secret = secret
     self.skew = skew
     self.omission = omission
   }
 
-  var head: LogPosition { entries.last?.position ?? origin }
+  /// The position after the last entry.
+  package var head: LogPosition { entries.last?.position ?? origin }
 
-  func entry(_ sequence: UInt64) -> SharedEntry? {
+  /// Returns the entry with a sequence, if the log has it.
+  package func entry(_ sequence: UInt64) -> SharedEntry? {
     guard sequence >= firstSequence, sequence - firstSequence < UInt64(entries.count) else { return nil }
     return entries[Int(sequence - firstSequence)]
   }
 
   /// Performs a request as one transaction. Returns the answer, and whether anything changed.
-  mutating func perform(_ request: TableRequest) -> (TableReply, isWrite: Bool) {
+  package mutating func perform(_ request: TableRequest) -> (TableReply, isWrite: Bool) {
     switch request {
     case .beginSession(let number, let after, let renewal):
       let last = nodes[number]?.session ?? 0
@@ -127,7 +131,7 @@ struct TableState: Sendable {
   }
 
   /// Forgets the entries before a sequence. The last entry stays, so the next one finds its predecessor.
-  mutating func truncate(before sequence: UInt64) {
+  package mutating func truncate(before sequence: UInt64) {
     while let first = entries.first, first.position.sequence < sequence, entries.count > 1 {
       origin = first.position
       firstSequence = first.position.sequence + 1

@@ -1,0 +1,164 @@
+/// The relay's part on one loop: the connections to peers, and the requests that wait for one.
+final class LoopRelay {
+  /// Milliseconds between tries to connect, after the first failures and after many.
+  private static let retryMilliseconds = 100
+  private static let retryMillisecondsMax = 1000
+
+  let loop: EventLoop
+  let counters: RelayCounters
+  private let context: TLSContext
+  private let callbacks: PeerCallbacks
+  private let buffers = PeerBuffers()
+  private let target: @Sendable () -> RelayTarget
+  /// The form of refusals.
+  private let limits: TransportConfiguration
+  /// The connection for new requests.
+  private var current: PeerConnection?
+  /// Connections that finish their requests.
+  private var older: [PeerConnection] = []
+  private var waiting: [RelayedExchange] = []
+  private var failures = 0
+  private var nextTryMilliseconds = Int.min
+  private var isTicking = false
+  private var isEnded = false
+
+  /// - Returns: `nil` if memory is exhausted.
+  init?(
+    _ loop: EventLoop, _ context: TLSContext, _ counters: RelayCounters, _ configuration: RelayConfiguration,
+    target: @escaping @Sendable () -> RelayTarget
+  ) {
+    guard let callbacks = PeerCallbacks() else { return nil }
+    self.loop = loop
+    self.context = context
+    self.counters = counters
+    self.callbacks = callbacks
+    self.target = target
+    limits = configuration.limits
+    loop.beforeEnd { [self] in end() }
+  }
+
+  // MARK: - Requests
+
+  /// Sends a request now, or has it wait.
+  func begin(_ request: RelayedExchange) {
+    // The end of a request without a body arrives right after its head.
+    loop.atNextTurn { [self] in
+      guard !request.isOver else { return }
+      if !send(request) { self.await(request) }
+    }
+  }
+
+  /// Keeps a request until a peer takes it.
+  func await(_ request: RelayedExchange) {
+    guard !isEnded else { return request.waitedTooLong() }
+    request.beginWaiting()
+    guard request.waitIndex == nil else { return }
+    request.waitIndex = waiting.count
+    waiting.append(request)
+    tickLater()
+  }
+
+  /// Removes a request from those that wait, in constant time.
+  func forget(_ request: RelayedExchange) {
+    guard let index = request.waitIndex else { return }
+    request.waitIndex = nil
+    let last = waiting.removeLast()
+    guard last !== request else { return }
+    waiting[index] = last
+    last.waitIndex = index
+  }
+
+  /// Sends the requests that wait, as far as there is a peer for them.
+  func targetChanged() {
+    failures = 0
+    nextTryMilliseconds = .min
+    retire()
+    sendWaiting()
+  }
+
+  func refuse(_ exchange: Exchange, _ refusal: Refusal, isGRPC: Bool) {
+    exchange.refuse(refusal, isGRPC: isGRPC, limits)
+  }
+
+  private func send(_ request: RelayedExchange) -> Bool {
+    guard let connection = connectionForRequest() else { return false }
+    forget(request)
+    return request.send(on: connection)
+  }
+
+  private func sendWaiting() {
+    // Requests that fail at once wait for the next time.
+    for request in waiting where !request.isOver && request.waitIndex != nil {
+      guard send(request) else { return }
+    }
+  }
+
+  // MARK: - Connections
+
+  private func connectionForRequest() -> PeerConnection? {
+    guard !isEnded, case .node(let address) = target() else { return nil }
+    if let current, current.address != address || !current.isUsable { retire() }
+    if let current { return current }
+    guard loop.nowMilliseconds >= nextTryMilliseconds else { return nil }
+    guard let made = PeerConnection(to: address, on: loop, context, callbacks, buffers) else { return nil }
+    current = made
+    counters.add(\.openConnections)
+    made.onOpen = { [unowned self] in failures = 0 }
+    made.onEnd = { [unowned self, unowned made] wasOpen in ended(made, wasOpen: wasOpen) }
+    tickLater()
+    made.start()
+    return current
+  }
+
+  /// Takes no further requests for the current connection if it is not that of the target.
+  private func retire() {
+    guard let connection = current else { return }
+    if connection.isUsable, case .node(let address) = target(), address == connection.address { return }
+    current = nil
+    older.append(connection)
+  }
+
+  private func ended(_ connection: PeerConnection, wasOpen: Bool) {
+    counters.add(\.openConnections, -1)
+    if current === connection { current = nil }
+    older.removeAll { $0 === connection }
+    failures += 1
+    let pause = min(Self.retryMilliseconds << min(failures - 1, 8), Self.retryMillisecondsMax)
+    // The first try after a lost connection begins at once.
+    let isFirst = wasOpen && failures == 1
+    nextTryMilliseconds = loop.nowMilliseconds + (isFirst ? 0 : pause)
+    if isFirst && !waiting.isEmpty { loop.atNextTurn { [self] in sendWaiting() } }
+  }
+
+  // MARK: - Time and end
+
+  private func tickLater() {
+    guard !isTicking, !isEnded else { return }
+    isTicking = true
+    loop.schedule(afterMilliseconds: EventLoop.sweepMilliseconds) { [weak self] in
+      guard let self else { return }
+      isTicking = false
+      tick()
+    }
+  }
+
+  private func tick() {
+    guard !isEnded else { return }
+    retire()
+    for connection in older + (current.map { [$0] } ?? []) { connection.tick() }
+    for connection in older where connection.session.streams.isEmpty { connection.close() }
+    let now = loop.nowMilliseconds
+    for request in waiting.filter({ $0.waitDeadline.map { $0 <= now } ?? false }) where request.waitIndex != nil {
+      request.waitedTooLong()
+    }
+    sendWaiting()
+    if current != nil || !older.isEmpty || !waiting.isEmpty { tickLater() }
+  }
+
+  /// Closes everything, before the loop ends.
+  private func end() {
+    isEnded = true
+    for request in waiting { request.waitedTooLong() }
+    for connection in older + (current.map { [$0] } ?? []) { connection.close() }
+  }
+}

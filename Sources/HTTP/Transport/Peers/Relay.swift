@@ -1,0 +1,120 @@
+import Glibc
+import Synchronization
+
+/// The settings of a ``Relay``.
+package struct RelayConfiguration: Sendable {
+  /// The form of refusals: ``TransportConfiguration/errorBody``.
+  package var limits: TransportConfiguration
+  /// Whether the peers do a request, which is not GET or HEAD, at most once if it has an id, or whether it changes nothing.
+  /// Then it is repeated after a break, too. Called with the head of the request on its loop.
+  package var isRepeatable: @Sendable (borrowing HTTPRequest) -> Bool = { _ in false }
+
+  /// Creates a configuration with the limits of the server whose requests are relayed.
+  package init(limits: TransportConfiguration) { self.limits = limits }
+}
+
+/// Passes whole exchanges to another node: HTTP/1, HTTP/2 and gRPC, with bodies of any length in both directions and
+/// trailers. docs/internals/cluster.md has the rules.
+///
+/// Each event loop has one connection to the peer, which is opened with the first request. Both directions wait for the
+/// side that takes slower.
+package final class Relay: RequestHandler {
+  private let configuration: RelayConfiguration
+  private let context: TLSContext
+  private let counters = RelayCounters()
+  private let target: @Sendable () -> RelayTarget
+  private let loops = Mutex<[ObjectIdentifier: LoopBound<LoopRelay>]>([:])
+
+  /// Creates a relay. It connects with the first request.
+  ///
+  /// - Parameter target: returns the node that owns the project now. Called on the loops with each request, so it must
+  ///   be fast.
+  /// - Throws: ``TransportError/resourceExhausted(what:reason:)`` if memory is exhausted.
+  package init(
+    key: NodeKey, configuration: RelayConfiguration, target: @escaping @Sendable () -> RelayTarget
+  ) throws(TransportError) {
+    context = try TLSContext(key, isClient: true)
+    self.configuration = configuration
+    self.target = target
+  }
+
+  /// The numbers since the start.
+  package var counts: RelayCounts { counters.counts }
+
+  /// Sends the requests that wait to the then current target. Call it after the value of `target` has changed. Any thread
+  /// may call it.
+  package func targetChanged() {
+    for loop in loops.withLock({ Array($0.values) }) { loop.later { $0.targetChanged() } }
+  }
+
+  /// Relays a complete request.
+  package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
+    _ = relay(request, exchange, isWhole: true)
+  }
+
+  /// Relays a request whose body follows.
+  package func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
+    relay(request, exchange, isWhole: false)
+  }
+
+  private func relay(_ request: borrowing HTTPRequest, _ exchange: Exchange, isWhole: Bool) -> RelayedExchange? {
+    // A node that does not own the project would otherwise pass a request on and on.
+    guard !request.isRelayed else {
+      exchange.refuseAsNotOwner()
+      return nil
+    }
+    guard let part = part(of: exchange.loop) else {
+      exchange.refuse(.noMemory, isGRPC: false, configuration.limits)
+      return nil
+    }
+    let isSafe = request.method == .get || request.method == .head
+    let client = RelayedClient(of: request, requestID: isSafe ? nil : Self.makeID())
+    let isRepeatable = isSafe || configuration.isRepeatable(request)
+    guard
+      let relayed = RelayedExchange(
+        request, exchange, part, client: client, isWhole: isWhole, isRepeatable: isRepeatable)
+    else { return nil }
+    counters.add(\.relayed)
+    part.begin(relayed)
+    return relayed
+  }
+
+  private func part(of loop: EventLoop) -> LoopRelay? {
+    loops.withLock { loops in
+      if let part = loops[ObjectIdentifier(loop)] { return part.value(on: loop) }
+      guard let made = LoopRelay(loop, context, counters, configuration, target: target) else { return nil }
+      loops[ObjectIdentifier(loop)] = LoopBound(made, to: loop)
+      return made
+    }
+  }
+
+  private static func makeID() -> [UInt8] {
+    var generator = SystemRandomNumberGenerator()
+    return (0..<2).flatMap { _ in withUnsafeBytes(of: generator.next() as UInt64) { Array($0) } }
+  }
+}
+
+/// The numbers of a ``Relay`` since its creation.
+package struct RelayCounts: Sendable, Equatable {
+  /// Requests taken from clients.
+  package var relayed = 0
+  /// Tries after the first one of a request.
+  package var repeated = 0
+  /// Requests that a peer may have handled when the connection to it broke.
+  package var broken = 0
+  /// Requests refused by the relay itself: no peer took them in time, their outcome is unknown, or memory was short.
+  package var failed = 0
+  /// Connections to peers that are open or being opened.
+  package var openConnections = 0
+}
+
+/// The counters of a relay.
+final class RelayCounters: Sendable {
+  private let state = Mutex(RelayCounts())
+
+  var counts: RelayCounts { state.withLock { $0 } }
+
+  func add(_ counter: WritableKeyPath<RelayCounts, Int>, _ count: Int = 1) {
+    state.withLock { $0[keyPath: counter] += count }
+  }
+}

@@ -1,0 +1,170 @@
+import Synchronization
+
+/// Reads and changes the tables about the cluster itself: its nodes, its configurations, its state. It has a
+/// connection of its own, and several threads may use it.
+package final class ClusterCatalog: Sendable {
+  /// The longest wait for an answer, in milliseconds.
+  private static let milliseconds = 5000
+
+  private let connection: Mutex<PostgresConnection>
+
+  /// Creates a catalog without a connection.
+  /// - Throws: ``PostgresFailure/notAURL``, ``PostgresFailure/noLibrary(_:)``.
+  package init(_ url: String) throws(PostgresFailure) { connection = Mutex(try PostgresConnection(url)) }
+
+  /// Reads what the cluster is, see ``ClusterSchema/check(at:)``.
+  /// - Throws: the errors of ``ClusterSchema/check(at:)``.
+  package func identity() throws(PostgresFailure) -> ClusterIdentity {
+    try connection.withLock { connection throws(PostgresFailure) in try ClusterSchema.check(connection) }
+  }
+
+  /// Reads the state of the cluster.
+  /// - Throws: ``PostgresFailure``.
+  package func state() throws(PostgresFailure) -> ClusterState {
+    let result = try perform(Self.readState, [])
+    guard let epoch = result.bits(0, 0), let confirmed = result.bits(0, 3), let first = result.bits(0, 4),
+      let head = result.bits(0, 5), let bytes = result.integer(0, 6), let configuration = result.integer(0, 7)
+    else { throw .unexpectedAnswer }
+    var members: [RegisteredNode] = []
+    for row in 0..<result.rows {
+      guard let number = result.integer(row, 8) else { break }
+      guard let node = UInt32(exactly: number), let address = result.text(row, 9), let software = result.text(row, 10),
+        let started = result.integer(row, 11), let isDraining = result.boolean(row, 12)
+      else { throw .unexpectedAnswer }
+      var session: RegisteredNode.Session?
+      if let number = result.bits(row, 13), let renewal = result.ordered(row, 14), let isLive = result.boolean(row, 15)
+      {
+        session = RegisteredNode.Session(number: number, renewal: renewal, isLive: isLive)
+      }
+      members.append(
+        RegisteredNode(
+          node: node, address: address, software: software, started: started, isDraining: isDraining, session: session))
+    }
+    let owner = try result.integer(0, 1).map { number throws(PostgresFailure) in
+      guard let node = UInt32(exactly: number) else { throw .unexpectedAnswer }
+      return node
+    }
+    let session = members.first { $0.node == owner }?.session
+    return ClusterState(
+      epoch: epoch, owner: owner, isOwnerLive: session.map { $0.isLive && $0.number == result.bits(0, 2) } ?? false,
+      confirmed: confirmed, firstSequence: first, head: head, logBytes: bytes, configuration: configuration,
+      members: members)
+  }
+
+  /// Asks a node to own nothing, or takes that back. Returns `false` if no such node is registered.
+  /// - Throws: ``PostgresFailure``.
+  package func setDraining(_ isDraining: Bool, node: UInt32) throws(PostgresFailure) -> Bool {
+    try perform(Self.drain, [.integer(Int64(node)), .boolean(isDraining)]).changedRows == 1
+  }
+
+  // MARK: Configurations
+
+  /// Reads the newest configuration, if it is newer than a version; `nil` if it is not.
+  /// - Throws: ``PostgresFailure``; ``PostgresFailure/damagedConfiguration(_:)`` if its stored form is damaged.
+  package func configuration(
+    newerThan version: Int64
+  ) throws(PostgresFailure) -> (version: Int64, ClusterConfiguration)? {
+    let result = try perform(Self.readConfiguration, [.integer(version)])
+    guard let found = result.integer(0, 0) else { return nil }
+    guard let body = result.bytes(0, 1), let configuration = ClusterConfiguration(encoded: body) else {
+      throw .damagedConfiguration(found)
+    }
+    return (found, configuration)
+  }
+
+  /// Stores a configuration as the next version after `last`. Returns that version, or `nil` if `last` is not the
+  /// newest version any more: somebody else deployed one.
+  /// - Throws: ``PostgresFailure/configurationTooLarge``; another ``PostgresFailure``: if it is not a refusal, the
+  ///   configuration may have been stored.
+  package func deploy(_ configuration: ClusterConfiguration, after last: Int64) throws(PostgresFailure) -> Int64? {
+    guard let body = configuration.encoded() else { throw .configurationTooLarge }
+    do throws(PostgresFailure) {
+      let result = try perform(Self.insertConfiguration, [.integer(last), .bytes(body)])
+      return result.changedRows == 1 ? last + 1 : nil
+    } catch {
+      if error.isDuplicate { return nil }
+      throw error
+    }
+  }
+
+  // MARK: Members
+
+  /// Returns the place of a node's data directory, or `nil` if no such node is registered.
+  func place(of node: UInt32) throws(PostgresFailure) -> String? {
+    try perform(Self.readPlace, [.integer(Int64(node))]).text(0, 0)
+  }
+
+  /// Registers a node under a number that is free. Returns `false` if the number is in use.
+  func insert(_ node: UInt32, place: String, address: String, software: String) throws(PostgresFailure) -> Bool {
+    try perform(
+      Self.insertMember, [.integer(Int64(node)), .text(place), .text(address), .text(software)]
+    ).changedRows == 1
+  }
+
+  /// Registers a node again. Returns `false` if the number belongs to a data directory in another place.
+  func update(
+    _ node: UInt32, from former: String, to place: String, address: String, software: String
+  ) throws(PostgresFailure) -> Bool {
+    try perform(
+      Self.updateMember, [.integer(Int64(node)), .text(former), .text(place), .text(address), .text(software)]
+    ).changedRows == 1
+  }
+
+  /// The most attempts for a statement that PostgreSQL ends in favor of others.
+  private static let attemptsMax = 20
+
+  private func perform(
+    _ statement: PostgresStatement, _ values: [PostgresValue]
+  ) throws(PostgresFailure) -> PostgresResult {
+    try connection.withLock { connection throws(PostgresFailure) in
+      for _ in 1..<Self.attemptsMax {
+        do throws(PostgresFailure) {
+          return try connection.perform(statement, values, milliseconds: Self.milliseconds)
+        } catch { guard error.isConflict else { throw error } }
+      }
+      return try connection.perform(statement, values, milliseconds: Self.milliseconds)
+    }
+  }
+
+  // MARK: SQL
+
+  private static let readState = PostgresStatement(
+    "state",
+    """
+    SELECT c.epoch, c.owner, c.owner_session, c.confirmed, c.log_from,
+      coalesce((SELECT max(seq) FROM hearth_log), c.log_from - 1), pg_total_relation_size('hearth_log')::bigint,
+      coalesce((SELECT max(version) FROM hearth_config), 0::bigint),
+      m.node, m.address, m.software, m.started, m.draining, m.session, m.renewal, m.is_live
+    FROM hearth_cluster c LEFT JOIN (
+      SELECT m.node, m.address, m.software, m.started, m.draining, n.session, n.renewal, n.is_live
+      FROM hearth_member m LEFT JOIN hearth_node n ON n.node = m.node
+    ) m ON true WHERE c.id = 1 ORDER BY m.node
+    """)
+  private static let drain = PostgresStatement(
+    "drain", "UPDATE hearth_member SET draining = $2::boolean WHERE node = $1::bigint")
+  private static let readConfiguration = PostgresStatement(
+    "read-configuration",
+    "SELECT version, body FROM hearth_config WHERE version > $1::bigint ORDER BY version DESC LIMIT 1")
+  private static let insertConfiguration = PostgresStatement(
+    "deploy",
+    """
+    INSERT INTO hearth_config (version, body) SELECT $1::bigint + 1, $2::bytea
+    WHERE $1::bigint = coalesce((SELECT max(version) FROM hearth_config), 0)
+    """)
+  private static let readPlace = PostgresStatement(
+    "read-place", "SELECT place FROM hearth_member WHERE node = $1::bigint")
+  private static let insertMember = PostgresStatement(
+    "insert-member",
+    """
+    INSERT INTO hearth_member (node, place, address, software, started, draining) VALUES (
+      $1::bigint, $2::text, $3::text, $4::text, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, false)
+    ON CONFLICT (node) DO NOTHING
+    """)
+  private static let updateMember = PostgresStatement(
+    "update-member",
+    """
+    UPDATE hearth_member SET place = $3::text, address = $4::text, software = $5::text,
+      started = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+    WHERE node = $1::bigint AND (place = $2::text OR place = $3::text)
+    """)
+}

@@ -1,0 +1,115 @@
+import Foundation
+import Glibc
+import Testing
+
+/// A PostgreSQL server for tests, on a socket in a temporary directory. It ends with this process. Tests that use it
+/// need ``Requirement/postgres`` and the tool `setpriv`.
+package final class PostgresServer: Sendable {
+  private static let programs = "/usr/lib/postgresql/15/bin"
+  /// A short path, because that of a socket is limited to 107 bytes, which every user can reach.
+  package let directory: String
+  private let process: Process
+
+  /// Creates a server and waits until it accepts connections. `settings` are such as `max_connections=20`. By
+  /// default, it does not wait for the disk.
+  /// - Throws: an error if PostgreSQL cannot be set up.
+  package convenience init(settings: [String] = ["fsync=off"]) throws {
+    try self.init(settings: settings) { data in
+      try Self.start(
+        "initdb", ["-D", data, "-U", "hearth", "-A", "trust", "-N", "--encoding=UTF8", "--locale=C"])
+    }
+  }
+
+  /// Creates a standby of another server, which replicates it.
+  /// - Throws: an error if PostgreSQL cannot be set up.
+  package convenience init(standbyOf primary: PostgresServer) throws {
+    try self.init(settings: ["fsync=off"]) { data in
+      try Self.start(
+        "pg_basebackup", ["-D", data, "-h", primary.directory, "-U", "hearth", "-R", "-c", "fast", "-X", "stream"])
+    }
+  }
+
+  private init(settings: [String], _ initialize: (String) throws -> Process) throws {
+    var template = Array("/tmp/hearth-pg-XXXXXX".utf8CString)
+    try #require(mkdtemp(&template) != nil)
+    directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    // PostgreSQL refuses to run as root.
+    if geteuid() == 0 {
+      let user = try #require(getpwnam("postgres"))
+      try #require(chown(directory, user.pointee.pw_uid, user.pointee.pw_gid) == 0)
+    }
+    let data = "\(directory)/data"
+    let initializer = try initialize(data)
+    initializer.waitUntilExit()
+    try #require(initializer.terminationStatus == 0, "the data directory of PostgreSQL cannot be made")
+    process = try Self.start(
+      "postgres",
+      ["-D", data, "-k", directory]
+        + (["listen_addresses=", "log_min_messages=panic"] + settings).flatMap { ["-c", $0] })
+    let isReady = try OtherProcess.eventually { [directory] in
+      let ready = try Self.start("pg_isready", ["-q", "-h", directory])
+      ready.waitUntilExit()
+      return ready.terminationStatus == 0
+    }
+    try #require(isReady, "the server does not accept connections")
+  }
+
+  deinit {
+    stop()
+    try? FileManager.default.removeItem(atPath: directory)
+  }
+
+  /// Stops the server.
+  package func stop() {
+    if process.isRunning { process.interrupt() }
+    process.waitUntilExit()
+  }
+
+  /// The process ID of the server.
+  package var processID: Int32 { process.processIdentifier }
+
+  /// Returns the URL of a database. `role` is the name of the user.
+  package func url(_ database: String, role: String = "hearth") -> String {
+    "postgres://\(role)@/\(database)?host=\(directory)"
+  }
+
+  /// Makes a database, and returns its URL.
+  /// - Throws: an error if that fails.
+  package func makeDatabase(_ name: String) throws -> String {
+    try sql("CREATE DATABASE \(name)", in: "postgres")
+    return url(name)
+  }
+
+  /// Requires the password of every role except `hearth`, which needs none.
+  /// - Throws: an error if the file of the server cannot be written.
+  package func requirePasswords() throws {
+    let lines = "local all hearth trust\nlocal all all scram-sha-256\n"
+    try lines.write(toFile: "\(directory)/data/pg_hba.conf", atomically: false, encoding: .utf8)
+    try sql("SELECT pg_reload_conf()", in: "postgres")
+  }
+
+  /// Runs SQL text, and returns its output without headings.
+  /// - Throws: an error if PostgreSQL refuses it.
+  @discardableResult
+  package func sql(_ text: String, in database: String) throws -> String {
+    let pipe = Pipe()
+    let psql = try Self.start(
+      "psql", ["-X", "-q", "-t", "-A", "-h", directory, "-U", "hearth", "-d", database, "-c", text], output: pipe)
+    let output = pipe.fileHandleForReading.readDataToEndOfFile()
+    psql.waitUntilExit()
+    try #require(psql.terminationStatus == 0, "psql failed: \(text)")
+    return String(decoding: output, as: UTF8.self).trimmingCharacters(in: .newlines)
+  }
+
+  private static func start(_ program: String, _ arguments: [String], output: Pipe? = nil) throws -> Process {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
+    let user = geteuid() == 0 ? ["--reuid=postgres", "--regid=postgres", "--clear-groups"] : []
+    process.arguments = user + ["--pdeathsig", "KILL", "\(programs)/\(program)"] + arguments
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = output ?? FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    return process
+  }
+}
