@@ -31,8 +31,8 @@ PACKAGES := pkg-config liblmdb-dev libuv1-dev libhttp-parser-dev libsimdjson-dev
 RELEASE := .build/release/hearth
 SWIFT_FILES := Sources Tests Package.swift
 
-.PHONY: help serve build test console-test soak fuzz bench conformance known-differences reference dist image format lint packages \
-  bench-packages
+.PHONY: help serve cluster cluster-kill build test console-test soak fuzz bench conformance known-differences reference \
+  dist image format lint packages bench-packages
 
 help: ## List these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20 | sed 's/^/  make /'
@@ -41,6 +41,12 @@ serve: build ## Build, then serve sample data in emulator mode on 127.0.0.1:8080
 	@.ci/what-to-try $(PORT) $(PROJECT) '$(RULES)'
 	@exec $(RELEASE) serve --emulator --port $(PORT) --project $(PROJECT) --import $(FIXTURE) \
 	  $(if $(RULES),--rules '$(RULES)')
+
+cluster: build ## Build, then run PostgreSQL and a cluster of three nodes on 127.0.0.1:8081 to 8083 until Ctrl-C
+	@.ci/cluster $(RELEASE)
+
+cluster-kill: ## Kill the node that owns the cluster of `make cluster`
+	@.ci/cluster kill
 
 build: packages ## Build the release binary, .build/release/hearth
 	swift build -c release --product hearth

@@ -61,6 +61,10 @@ struct IdentityFailure {
         // The disk or the data file is full. Clients read the code before the colon.
         (httpStatus, reason, status) = (429, "quotaExceeded", "RESOURCE_EXHAUSTED")
         message = AccountError(.quotaExceeded, failure.message).message
+      } else if failure.code == .unavailable {
+        // Another node of the cluster owns the accounts, and nothing happened here.
+        (httpStatus, reason, status) = (503, "backendError", "UNAVAILABLE")
+        message = "The service is currently unavailable."
       } else {
         (httpStatus, reason, status) = (500, "internalError", "INTERNAL")
         message = "INTERNAL_ERROR"

@@ -31,6 +31,13 @@ package final class DataDirectory: Sendable {
     if try Self.readFormat(of: path) == nil { try Self.writeFormat(to: path) }
   }
 
+  /// The path of the file that locks the directory.
+  package var lockFile: String { lock.path }
+
+  /// Creates a folder of the directory, if it does not exist, that only its owner may use.
+  /// - Throws: ``StorageError/system(operation:path:code:)`` if it cannot be created.
+  package func makeFolder(at path: String) throws(StorageError) { try Self.makeDirectory(path) }
+
   /// Stores the server's URL in the lock file, for other processes.
   /// - Throws: ``StorageError`` if the write fails.
   package func announce(url: String) throws(StorageError) {

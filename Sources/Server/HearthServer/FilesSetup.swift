@@ -20,26 +20,24 @@ import LMDBEngine
 /// A server in memory keeps the content in a directory on `/dev/shm`, and removes it when it stops. If a server was
 /// killed, the next process with a server in memory removes its directory.
 enum FilesSetup {
-  /// The most memory for content, and for metadata, in bytes.
+  /// The most memory for content, in bytes.
   private static let inMemoryBytesMax = 4 << 30
-  private static let inMemoryMetadataBytesMax = 512 << 20
   private static let secondsBetweenCleanings = 3600
   private static let memoryRoot = "/dev/shm"
   private static let memoryPrefix = "hearth-memory-"
 
   /// Returns a file store that is opened on first use.
   static func make(
-    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ databases: DatabaseRegistry,
-    _ quotas: ProjectQuotas
+    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ stores: ProjectStores,
+    _ databases: DatabaseRegistry, _ quotas: ProjectQuotas
   ) -> LazyFileStore {
-    var settings = settings(configuration, databases, directory)
+    var settings = settings(configuration, databases, lastMark: stores.lastMark)
     settings.quota = quotas.files
     settings.shared = configuration.sharedFiles
     settings.cacheBytesMax = configuration.sharedFilesCacheBytes
-    let mapBytes = configuration.mapBytes
     return LazyFileStore { [settings] () throws(FilesError) in
       let contents: ContentDirectory
-      let metadata: LMDBStore
+      let metadata: any KeyValueStore
       do throws(StorageError) {
         if let directory {
           // With a new, empty store, the sweep would remove all existing content.
@@ -47,12 +45,10 @@ enum FilesSetup {
           _ = try DataDirectory.hasFiles(of: owner, in: directory.path)
           let path = try directory.makeFilesFolder(of: owner)
           contents = try wrapped(path) { () throws(FilesError) in try ContentDirectory(path) }
-          metadata = try LMDBStore.open(
-            LMDBOptions(path: DataDirectory.filesFile(of: owner, in: directory.path), mapBytes: mapBytes))
         } else {
           contents = try wrapped(memoryRoot) { () throws(FilesError) in try inMemory() }
-          metadata = try LMDBStore.open(.inMemory(mapBytes: min(mapBytes, inMemoryMetadataBytesMax)))
         }
+        metadata = try stores.filesMetadata()
       } catch { throw FilesError(error) }
       let store = FileStore(metadata: metadata, contents: contents, configuration: settings)
       try store.recover()
@@ -81,15 +77,16 @@ enum FilesSetup {
     }
   }
 
-  /// Returns the configuration of a file store next to document databases.
+  /// Returns the configuration of a file store next to document databases. `lastMark` is that of ``ProjectStores``.
   static func settings(
-    _ configuration: HearthConfiguration, _ databases: DatabaseRegistry, _ directory: DataDirectory? = nil
+    _ configuration: HearthConfiguration, _ databases: DatabaseRegistry,
+    lastMark: @escaping @Sendable (DatabaseID) throws(StorageError) -> UInt64 = { _ in 0 }
   ) -> FileStore.Configuration {
     let clock = configuration.clock
     var settings = FileStore.Configuration { clock.now() }
     settings.wasCommitted = { (database, number) throws(FilesError) in
       do throws(StorageError) {
-        return try lastMark(of: database, databases, directory) == number
+        return try Self.lastMark(of: database, databases, ofUnserved: lastMark) == number
       } catch { throw FilesError(error) }
     }
     settings.makesBuckets = configuration.serverMode.createsWhatRequestsName
@@ -101,16 +98,14 @@ enum FilesSetup {
 
   /// Returns the number of a database's last commit with a file, even if the database is no longer served.
   private static func lastMark(
-    of text: String, _ databases: DatabaseRegistry, _ directory: DataDirectory?
+    of text: String, _ databases: DatabaseRegistry,
+    ofUnserved lastMark: (DatabaseID) throws(StorageError) -> UInt64
   ) throws(StorageError) -> UInt64 {
     guard let id = FileCommitDatabase.id(text) else {
       throw .corruption(path: "files", detail: "a pending commit refers to the database '\(text)', which is not valid")
     }
     if let database = try databases.database(id) { return try database.lastMark() }
-    // A database that does not exist has no commits.
-    guard let directory, access(DataDirectory.file(of: id, in: directory.path), F_OK) == 0 else { return 0 }
-    let options = LMDBOptions(path: DataDirectory.file(of: id, in: directory.path))
-    return try DocumentDatabase.lastMark(in: StoredDatabase.openReadOnly(options))
+    return try lastMark(id)
   }
 
   /// Opens the file store at the start if the data directory contains files. This removes what a crash left behind

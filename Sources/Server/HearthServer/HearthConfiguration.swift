@@ -284,6 +284,11 @@ public struct HearthConfiguration: Sendable {
   /// The addresses and networks of the proxies on other machines whose headers about the client are trusted, such as
   /// `10.0.0.7` or `10.0.0.0/8`.
   public var trustedProxies: [String] = []
+  /// How the server takes part in a cluster, or `nil` if it is a server alone. The project, the rules and the indexes are
+  /// then those of the cluster.
+  package var cluster: ClusterSettings?
+  /// Called with the reason, on any thread, if the server cannot continue: the program should stop it, and end with an error.
+  package var fail: (@Sendable (String) -> Void)?
   /// The observer of all decisions of rules, in emulator mode only.
   package var accessObserver: (any AccessObserver)?
   /// The memory and the temporary files of queries.

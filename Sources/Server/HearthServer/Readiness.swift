@@ -19,6 +19,8 @@ final class Readiness: Sendable {
   }
 
   private let needed = Mutex<Needed?>(nil)
+  /// Returns the reason why a node of a cluster is not ready, or `nil`.
+  private let nodeCheck = Mutex<(@Sendable () -> String?)?>(nil)
   /// The free space of a disk below which the server is not ready, in bytes, because writes may soon fail.
   private static let roomBytesMin = 64 << 20
 
@@ -31,6 +33,9 @@ final class Readiness: Sendable {
     needed.withLock { $0 = Needed(database: database, databases: databases, rules: rules) }
   }
 
+  /// Also checks a node of a cluster with a function that returns why it is not ready, or `nil`.
+  func check(node: @escaping @Sendable () -> String?) { nodeCheck.withLock { $0 = node } }
+
   var phase: Phase {
     get { Phase(rawValue: current.load(ordering: .sequentiallyConsistent)) ?? .starting }
     set { current.store(newValue.rawValue, ordering: .sequentiallyConsistent) }
@@ -38,7 +43,8 @@ final class Readiness: Sendable {
 
   /// Returns the reasons why the server is not ready: `starting`, `stopping`, `data` (the directory is not
   /// writable), `room` (its disk is full), `database` (the declared database cannot be read), `rules` (the rules in
-  /// force do not compile). Cost: a few system calls, and opening the database if it is closed.
+  /// force do not compile), `cluster` (no owner of the cluster is known). Cost: a few system calls, and opening the
+  /// database if it is closed.
   func unready() -> [String] {
     var names: [String] = []
     switch phase {
@@ -56,6 +62,7 @@ final class Readiness: Sendable {
         names.append("room")
       }
     }
+    if let name = nodeCheck.withLock({ $0 })?() { names.append(name) }
     if let needed = needed.withLock({ $0 }) {
       if (try? needed.databases.database(needed.database)?.read { _ in }) == nil { names.append("database") }
       if case .broken = needed.rules.active(for: needed.database) { names.append("rules") }

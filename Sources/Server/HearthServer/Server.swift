@@ -30,6 +30,8 @@ public final class Server: Sendable {
   private let consoleHTTP: HTTPServer?
   private let readiness: Readiness
   private let emulatorPorts: EmulatorPorts
+  /// This server's part in a cluster, or `nil` if it is a server alone.
+  private let node: ClusteredNode?
   private let hub = EmulatorHub()
   private let isStopped = Atomic(false)
   /// The URLs for the keys of programs.
@@ -57,6 +59,7 @@ public final class Server: Sendable {
       throw .configuration("--record-cases records the data of requests, so it needs --emulator")
     }
     try Self.requireOperators(configuration)
+    try ClusterSettings.check(configuration)
     emulatorPorts = try EmulatorPorts(configuration)
     do throws(StorageError) {
       switch configuration.storage {
@@ -92,12 +95,14 @@ public final class Server: Sendable {
     addresses = ServerAddresses(publicURL: configuration.publicURL)
     try projects.open(operations, addresses)
     if let own = projects.own { readiness.check(own.registry, own.rulesRegistry, project: configuration.project) }
+    node = try Self.join(configuration, directory, projects, operations, addresses, transport)
+    if let node { readiness.check { [weak node] in node?.unready } }
     // The operator decides which clients reach this address.
     let listener = HTTPGateway.operations(operations, mode: configuration.serverMode) { [weak projects] in
       projects?.stacks.map(\.gateway.metrics) ?? []
     }
     do {
-      http = try HTTPServer(configuration: transport, handler: projects.handler)
+      http = try HTTPServer(configuration: transport, handler: node?.door ?? projects.handler)
       operationsHTTP = try configuration.metricsAddress.map { address throws(TransportError) in
         var transport = TransportConfiguration()
         (transport.host, transport.port) = (address.host, address.port)
@@ -109,7 +114,7 @@ public final class Server: Sendable {
       consoleHTTP = try Self.makeConsole(configuration, projects, transport)
     } catch { throw Self.error(error) }
     projects.setCancel { [weak http, weak consoleHTTP] stack in
-      http?.cancelRequests { ProjectDispatcher.isOwned($0, by: stack) }
+      http?.cancelRequests { ProjectDispatcher.isOwned($0, by: stack) || OwnerRequests.isOwned($0, by: stack) }
       consoleHTTP?.cancelRequests { ProjectDispatcher.isOwned($0, by: stack) }
     }
     try projects.own?.prepare()
@@ -147,6 +152,7 @@ public final class Server: Sendable {
     }
     do { try directory?.announce(url: url) } catch { throw .storage(error.description) }
     readiness.phase = .serving
+    node?.start()
     scheduleMaintenance()
     projects.start()
     if projects.hasRules { watchRules() }
@@ -231,6 +237,8 @@ public final class Server: Sendable {
   public func stop() {
     isStopped.store(true, ordering: .sequentiallyConsistent)
     readiness.phase = .stopping
+    // The next owner serves the requests of this server's clients that come meanwhile.
+    node?.handOver()
     projects.stopWork()
     // Its live streams would use the whole time.
     consoleHTTP?.stop(graceSeconds: 1)
@@ -242,6 +250,7 @@ public final class Server: Sendable {
     }
     // Last, so operators' tools can see meanwhile that the server is stopping.
     operationsHTTP?.stop(graceSeconds: 1)
+    node?.stop()
     projects.close()
   }
 
@@ -313,6 +322,23 @@ public final class Server: Sendable {
     }
     guard configuration.hasConsole else {
       throw .configuration("--no-console and --console-address exclude each other")
+    }
+  }
+
+  /// Joins the cluster of a configuration, if it names one.
+  private static func join(
+    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ projects: ServedProjects,
+    _ operations: OperationsService, _ addresses: ServerAddresses, _ limits: TransportConfiguration
+  ) throws(HearthError) -> ClusteredNode? {
+    guard let settings = configuration.cluster, let directory else { return nil }
+    let health = HTTPGateway.operationsWithoutProject(operations, mode: configuration.serverMode)
+    return try ClusteredNode(configuration, settings, directory, limits: limits, operations: health) { cancelRelayed in
+      OwnedProject(
+        projects, directory, operations, addresses, PlaceThrottles { [clock = configuration.clock] in clock.now() }
+      ) { [weak projects] stack in
+        projects?.cancelRequests(of: stack)
+        cancelRelayed(stack)
+      }
     }
   }
 

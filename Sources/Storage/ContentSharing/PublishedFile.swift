@@ -48,7 +48,7 @@ package struct PublishedFile: ~Copyable {
 
 /// The time within which a publication must end.
 package struct PublicationDeadline: Sendable {
-  private let end = BootTime.seconds + Int64(SharedContentLimits.publicationSecondsMax)
+  private let end = SecondsSinceBoot.now + Int64(SharedContentLimits.publicationSecondsMax)
 
   /// Begins the time.
   package init() {}
@@ -56,7 +56,7 @@ package struct PublicationDeadline: Sendable {
   /// Checks that the time is not over.
   /// - Throws: ``SharedContentError/unavailable(_:)`` if it is.
   package func check(_ place: String) throws(SharedContentError) {
-    guard BootTime.seconds < end else {
+    guard SecondsSinceBoot.now < end else {
       throw .unavailable(
         "\(place) took more than \(SharedContentLimits.publicationSecondsMax / 60) minutes to store a file")
     }
@@ -64,9 +64,9 @@ package struct PublicationDeadline: Sendable {
 }
 
 /// The time since the machine started, which also passes while it sleeps and never steps.
-package enum BootTime {
+package enum SecondsSinceBoot {
   /// The time in whole seconds.
-  package static var seconds: Int64 {
+  package static var now: Int64 {
     var time = timespec()
     clock_gettime(CLOCK_BOOTTIME, &time)
     return Int64(time.tv_sec)

@@ -13,7 +13,8 @@ package final class DataDirectoryLock: Sendable {
   /// The longest text read from a lock file, in bytes.
   private static let textBytesMax = 512
 
-  private let path: String
+  /// The path of the lock file.
+  package let path: String
   private let descriptor: Int32
 
   /// Takes the lock of a data directory, which must exist.

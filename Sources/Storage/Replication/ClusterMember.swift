@@ -67,9 +67,9 @@ package final class ClusterMember: Sendable {
   let turn = Mutex<Void>(())
   /// Whether the threads must do nothing more.
   let isHalted = Atomic<Bool>(false)
-  private let sessions = Channel("hearth.cluster.sessions")
-  private let observations = Channel("hearth.cluster.observations")
-  private let appends = Channel("hearth.cluster.appends")
+  private let sessions = RequestLine("hearth.cluster.sessions")
+  private let observations = RequestLine("hearth.cluster.observations")
+  private let appends = RequestLine("hearth.cluster.appends")
   private let applying = DispatchQueue(label: "hearth.cluster.applying")
   private let events = DispatchQueue(label: "hearth.cluster.events")
   private let ticks = DispatchQueue(label: "hearth.cluster.ticks")

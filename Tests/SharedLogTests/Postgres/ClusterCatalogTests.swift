@@ -91,12 +91,13 @@ import TestSupport
     try pretendBoot("boot-c")
     let isDone = Atomic(false)
     let ended = DispatchSemaphore(value: 0)
+    let pause = DispatchSemaphore(value: 0)
     Thread {
       var renewal: UInt64 = 2
       while !isDone.load(ordering: .relaxed) {
         _ = tables.perform(.renew(session, renewal: renewal, confirmed: 0))
         renewal += 1
-        usleep(10_000)
+        _ = pause.wait(timeout: .now() + .milliseconds(10))
       }
       ended.signal()
     }.start()

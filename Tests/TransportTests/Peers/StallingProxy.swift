@@ -47,7 +47,7 @@ final class StallingProxy: Sendable {
         // Until one side closes its connection, which a lost network would not show the other.
         var byte: UInt8 = 0
         if recv(client, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0 { return }
-        usleep(10_000)
+        _ = poll(nil, 0, 10)
         continue
       }
       for (index, other) in [(0, server), (1, client)] where entries[index].revents != 0 {

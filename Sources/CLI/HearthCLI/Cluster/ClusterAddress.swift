@@ -7,9 +7,10 @@ enum ClusterAddress {
 
   /// The paragraphs that the help of each verb has.
   static let details = """
-    POSTGRES-URL is such as postgres://hearth@pg1,pg2/hearth; without it, the environment variable \(variable) is read. If it
-    names several hosts, the verb uses the one that accepts writes. Other users of the machine can see a password in the
-    URL. PostgreSQL's library also takes it from PGPASSWORD or ~/.pgpass, and no output contains it.
+    POSTGRES-URL is such as postgres://hearth@pg1,pg2/hearth; without it, the environment variable \(variable)
+    is read. If it names several hosts, the verb uses the one that accepts writes. Other users of the machine
+    can see a password in the URL. PostgreSQL's library also takes it from PGPASSWORD or ~/.pgpass, and no
+    output contains it.
     """
 
   /// Returns the URL: the operand, or the value of the environment variable.

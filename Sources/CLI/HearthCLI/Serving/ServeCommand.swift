@@ -8,6 +8,7 @@ import FixtureTree
 import Glibc
 import HearthServer
 import KeyValue
+import Synchronization
 import Transport
 
 extension Command {
@@ -80,7 +81,7 @@ extension Command {
       .repeated(
         "trust-issuer", "ISSUER",
         "accept tokens of ISSUER (or ISSUER,AUDIENCE); ISSUER=FILE reads its keys from a file"),
-    ] + ConsoleOptions.options + BackupSchedule.options + [
+    ] + ClusterOptions.options + ConsoleOptions.options + BackupSchedule.options + [
       .value("user-requests", "N", "requests that one signed-in user may make in a minute (default: any number)"),
       .value(
         "address-requests", "N",
@@ -183,9 +184,15 @@ extension Command {
       configuration.listBackups = { BackupList.request(of: backups, $0) }
       configuration.createBackup = { backups.begin() }
     }
+    let failure = Mutex<String?>(nil)
+    configuration.fail = { text in
+      failure.withLock { $0 = text }
+      kill(getpid(), SIGTERM)
+    }
     let (server, url) = try startServer(arguments, configuration)
     let remarks = try FirebaseFile.remarks(arguments)
-    let hasOperators = configuration.loadProjects != nil || !server.accounts.operators.all.isEmpty
+    let hasOperators =
+      configuration.loadProjects != nil || configuration.cluster != nil || !server.accounts.operators.all.isEmpty
     StartReport(
       configuration, url: url, consoleURL: server.consoleURL, now: Clock.system.now(), remarks: remarks,
       hasOperators: hasOperators
@@ -203,6 +210,7 @@ extension Command {
     server.stop()
     backups?.stopFollowing()
     try recorded?.write()
+    if let text = failure.withLock({ $0 }) { throw CommandFailure.failed(text) }
     return 0
   }
 
@@ -210,9 +218,9 @@ extension Command {
   /// options name none.
   /// - Throws: ``CommandFailure`` with advice if no project is known.
   private static func chooseProject(_ configuration: inout HearthConfiguration) throws {
-    guard configuration.mode == .production, configuration.project == nil, configuration.loadProjects == nil else {
-      return
-    }
+    guard configuration.mode == .production, configuration.project == nil, configuration.loadProjects == nil,
+      configuration.cluster == nil
+    else { return }
     var found: [String] = []
     if case .directory(let path) = configuration.storage { found = DataDirectory.projects(in: path) }
     guard found.count != 1 else { return configuration.project = found[0] }
@@ -398,6 +406,7 @@ extension Command {
     configuration.requestLogInterval = try arguments.integer("log-requests", in: 1...1_000_000_000)
     configuration.metricsAddress = try address(arguments, "metrics-address", example: "127.0.0.1:9090")
     try ConsoleOptions.apply(arguments, to: &configuration)
+    try ClusterOptions.apply(arguments, to: &configuration)
     configuration.stopGraceSeconds =
       try arguments.integer("stop-grace", in: 0...3600) ?? configuration.stopGraceSeconds
     if let project = configuration.project, DatabaseID(project: project) == nil {

@@ -17,11 +17,13 @@ struct StartReport {
     hasOperators: Bool = true
   ) {
     (self.configuration, self.url, self.consoleURL, self.remarks) = (configuration, url, consoleURL, remarks)
+    // A cluster has its project and its rules from PostgreSQL.
+    let isNode = configuration.cluster != nil
     let isNamed = configuration.loadProjects == nil || configuration.project != nil
-    var findings = isNamed ? RulesChecks(configuration: configuration, now: now).urgent() : []
+    var findings = isNamed && !isNode ? RulesChecks(configuration: configuration, now: now).urgent() : []
     let serving = ServingChecks(configuration: configuration, holder: nil, now: now)
     findings += serving.exposure() + serving.certificates()
-    if case .directory(let path) = configuration.storage {
+    if case .directory(let path) = configuration.storage, !isNode {
       findings += ProjectChecks(configuration: configuration, directory: path).findings()
     }
     findings += OperatorChecks(configuration: configuration, hasOperators: hasOperators).findings()
@@ -42,7 +44,9 @@ struct StartReport {
         false
       ),
       ("data", data, configuration.storage == .inMemory),
-      ("rules", rules, configuration.rules.isEmpty && configuration.loadProjects == nil),
+      (
+        "rules", rules, configuration.rules.isEmpty && configuration.loadProjects == nil && configuration.cluster == nil
+      ),
       ("address", addresses, false),
     ] + console
   }
@@ -51,7 +55,8 @@ struct StartReport {
     let folders = configuration.loadProjects.map { (try? $0())?.count ?? 0 }
     let project =
       folders.map { "\($0) project\($0 == 1 ? "" : "s") in folders" }
-      ?? "project \(configuration.project ?? "of each request")"
+      ?? (configuration.cluster == nil
+        ? "project \(configuration.project ?? "of each request")" : "replica of a cluster")
     return switch configuration.storage {
     case .inMemory: "in memory, lost when the server stops; \(project)"
     case .directory(let path): "\(path), \(project); administer it with --data \(path)"
@@ -61,6 +66,7 @@ struct StartReport {
   private var rules: String {
     let isEmulator = configuration.mode == .emulator
     if configuration.loadProjects != nil { return "those of each project" }
+    if configuration.cluster != nil { return "those that `hearth cluster deploy` stored" }
     let documents =
       switch (configuration.rules.isEmpty, isEmulator) {
       case (true, true): "none: every client may read and write all documents"

@@ -42,12 +42,13 @@ final class ProjectStack: Sendable {
   private let hosting: HostingSetup
 
   /// Reads the files of a project and prepares its APIs. Databases and files are opened when they are first used, the
-  /// accounts at once.
+  /// accounts at once. `stores` is `nil` for those of the data directory or of memory.
   /// - Throws: ``HearthError`` if the configuration, a file or the data directory cannot be used.
   init(
-    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ operations: OperationsService,
-    _ addresses: ServerAddresses, _ places: PlaceThrottles
+    _ configuration: HearthConfiguration, _ directory: DataDirectory?, stores: ProjectStores? = nil,
+    _ operations: OperationsService, _ addresses: ServerAddresses, _ places: PlaceThrottles
   ) throws(HearthError) {
+    let stores = stores ?? .local(configuration, directory)
     self.configuration = configuration
     self.directory = directory
     indexes = try IndexFiles(configuration.indexes)
@@ -55,7 +56,7 @@ final class ProjectStack: Sendable {
     rules = try RulesFiles(configuration, rulesRegistry, fileRules)
     quotas = ProjectQuotas(
       of: configuration.project ?? "demo", configuration.quotas, now: RateLimiter.monotonic)
-    registry = Self.makeRegistry(configuration, directory, indexes, quotas)
+    registry = Self.makeRegistry(configuration, directory, stores, indexes, quotas)
     let observer: ConsoleObserver? =
       configuration.mode == .emulator && configuration.hasConsole
       ? ConsoleObserver(next: configuration.accessObserver) : nil
@@ -69,8 +70,8 @@ final class ProjectStack: Sendable {
       requiresIndexes: configuration.requiresIndexes, observer: observed ?? recorder,
       observation: observed == nil ? recorder?.recording.observation : nil,
       limiter: configuration.rates.isEmpty ? nil : RateLimiter(configuration.rates), quotas: quotas)
-    files = FilesSetup.make(configuration, directory, registry, quotas)
-    accounts = try Self.openAccounts(configuration, directory, quotas, places)
+    files = FilesSetup.make(configuration, directory, stores, registry, quotas)
+    accounts = try Self.openAccounts(configuration, stores, quotas, places)
     accounts.endStreams(of: service)
     let identity = try configuration.accounts.service(
       accounts, publicURL: configuration.publicURL, fetch: configuration.providerFetch)
@@ -177,20 +178,13 @@ final class ProjectStack: Sendable {
   // MARK: Opening
 
   private static func openAccounts(
-    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ quotas: ProjectQuotas,
-    _ places: PlaceThrottles
+    _ configuration: HearthConfiguration, _ stores: ProjectStores, _ quotas: ProjectQuotas, _ places: PlaceThrottles
   ) throws(HearthError) -> AccountStore {
     let project = configuration.project ?? "demo"
     let clock = configuration.clock
     do throws(StorageError) {
-      let options =
-        if let directory {
-          LMDBOptions(path: try directory.makeAccountsFile(of: project), mapBytes: configuration.mapBytes)
-        } else {
-          LMDBOptions.inMemory(mapBytes: configuration.mapBytes)
-        }
       return try AccountStore(
-        store: try LMDBStore.open(options), project: AccountsProject(project),
+        store: try stores.accounts(), project: AccountsProject(project),
         mode: configuration.serverMode, now: { clock.now() },
         audit: { configuration.log(LogEvent($0)) }, quota: quotas.accounts, places: places)
     } catch { throw .storage(error.description) }
@@ -247,12 +241,11 @@ final class ProjectStack: Sendable {
   }
 
   private static func makeRegistry(
-    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ indexes: IndexFiles, _ quotas: ProjectQuotas
+    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ stores: ProjectStores, _ indexes: IndexFiles,
+    _ quotas: ProjectQuotas
   ) -> DatabaseRegistry {
     let mode = configuration.serverMode
     let declared = configuration.declaredDatabases
-    let mapBytes = configuration.mapBytes
-    let usesCommitLog = configuration.usesCommitLog
     let enterprise = enterpriseNames(configuration)
     return DatabaseRegistry(
       retention: configuration.retention, clock: configuration.clock,
@@ -263,12 +256,10 @@ final class ProjectStack: Sendable {
         ? IndexLog { configuration.log(.info, "index.progress", $0) }.observer : nil,
       scratch: ScratchSpace(configuration.scratchBudget, directory: directory?.path),
       blanks: mode.createsWhatRequestsName ? blankDatabases(directory) : nil, quota: quotas.documents,
-      commitMemory: configuration.commitMemory
+      commitMemory: configuration.commitMemory, floor: stores.floor
     ) { (id) throws(StorageError) in
       guard mode.createsWhatRequestsName || declared.contains(id) else { return nil }
-      guard let directory else { return try LMDBStore.open(.inMemory(mapBytes: mapBytes)) }
-      return try StoredDatabase.open(
-        LMDBOptions(path: try directory.makeFile(of: id), mapBytes: mapBytes), withLog: usesCommitLog)
+      return try stores.database(id)
     }
   }
 

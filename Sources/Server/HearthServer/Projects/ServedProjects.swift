@@ -109,6 +109,8 @@ final class ServedProjects: Sendable {
       throw .configuration("an emulator serves every project that a request names; --projects is for production")
     }
     let sources = try configuration.loadProjects?() ?? []
+    // A node opens the project when it becomes the owner of the cluster.
+    guard configuration.cluster == nil else { return }
     let isOwn =
       dispatcher == nil || configuration.project != nil && !sources.contains { $0.id == configuration.project }
     if isOwn {
@@ -123,6 +125,9 @@ final class ServedProjects: Sendable {
     serve(sources)
     warnOfUnownedFiles()
   }
+
+  /// Replaces the server's own project, which an ``OwnedProject`` opens and closes.
+  func setOwn(_ stack: ProjectStack?) { state.withLock { $0.own = stack } }
 
   /// Starts the work in the background.
   func start() {
@@ -163,6 +168,9 @@ final class ServedProjects: Sendable {
   func setCancel(_ cancel: @escaping @Sendable (ObjectIdentifier) -> Void) {
     state.withLock { $0.cancelRequests = cancel }
   }
+
+  /// Ends the running requests of a stack.
+  func cancelRequests(of stack: ObjectIdentifier) { state.withLock { $0.cancelRequests }?(stack) }
 
   /// Does the regular work of all projects.
   func maintain() {

@@ -26,9 +26,6 @@ package struct DatabaseAccess: Sendable {
   var edition: Edition { database.edition }
   var clock: Clock { database.clock }
   var transactions: TransactionTable { database.transactions }
-  var owner: TransactionOwner { access.owner }
-  /// Whether no rules apply to the caller.
-  var isUnrestricted: Bool { access.isUnrestricted }
 
   /// Returns the proof that the caller may administer the database.
   /// - Throws: `PERMISSION_DENIED` if rules apply to the caller.
@@ -39,14 +36,6 @@ package struct DatabaseAccess: Sendable {
       guard authorizer.explains else { throw Status.permissionDenied }
       throw Status(.permissionDenied, "Only an administrator may make this request; security rules cannot allow it.")
     }
-  }
-
-  /// Requires that the caller may see how a query is executed. In production only administrators may, because the
-  /// numbers of documents and index entries also depend on documents that the rules do not allow.
-  /// - Throws: `PERMISSION_DENIED` if rules apply to the caller and the server is in production mode.
-  func requireExplainable(_ mode: ExplainMode?) throws(Status) {
-    guard mode != nil, case .restricted(let authorizer) = access, !authorizer.explains else { return }
-    throw Status(.permissionDenied, "Only an administrator may explain a query.")
   }
 
   // MARK: Snapshots
@@ -326,16 +315,12 @@ package struct DatabaseAccess: Sendable {
     database.commit(request(writes, after: reads), completion: completion)
   }
 
-  /// Commits writes once, however often a request with the ID arrives. `prepare` returns the reads of a transaction and is
-  /// called only if the outcome is not known yet; see
-  /// ``DocumentStore/DocumentDatabase/commit(_:preparing:completion:)``.
+  /// Commits writes once for an ID. `prepare`, which returns the reads of a transaction, is called if the outcome is new.
   func commit(
     _ writes: [Write], requestID: RequestID, preparing prepare: () throws(CommitError) -> ReadSet?,
     completion: @escaping @Sendable (Result<CommitOutcome, CommitError>) -> Void
   ) {
-    var request = request(writes, after: nil)
-    request.id = requestID
-    database.commit(request, preparing: prepare, completion: completion)
+    database.commit(request(writes, id: requestID), preparing: prepare, completion: completion)
   }
 
   /// Commits one write, once if it has an ID, and passes the resulting document to `completion`, regardless of later
@@ -343,18 +328,15 @@ package struct DatabaseAccess: Sendable {
   func commit(
     _ write: Write, requestID: RequestID?, completion: @escaping @Sendable (Result<Document, any Error>) -> Void
   ) {
-    var request = request([write], after: nil)
-    request.id = requestID
-    database.commit(request) { [database] result in
+    database.commit(request([write], id: requestID)) { [database] result in
       completion(Result { try database.written(write.key, at: result.get().version) })
     }
   }
 
-  private func request(_ writes: [Write], after reads: ReadSet?) -> CommitRequest {
+  private func request(_ writes: [Write], after reads: ReadSet? = nil, id: RequestID? = nil) -> CommitRequest {
     var request = CommitRequest(writes, after: reads)
-    switch access {
-    case .unrestricted: break
-    case .restricted(let authorizer):
+    request.id = id
+    if case .restricted(let authorizer) = access {
       request.authorizer = RulesCommitAuthorizer(authorizer: authorizer, database: database.id)
     }
     return request

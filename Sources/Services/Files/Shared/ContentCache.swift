@@ -168,7 +168,7 @@ final class ContentCache: Sendable {
 
   /// Stores a new copy. Returns the boot time at which that began, in seconds.
   func publish(_ content: ContentSummary, fromFile path: String) throws(FilesError) -> Int64 {
-    let begun = BootTime.seconds
+    let begun = SecondsSinceBoot.now
     do throws(SharedContentError) {
       try shared.publish(SharedCopy(of: content.digest), fromFile: path, size: content.size)
     } catch { throw FilesError(error) }

@@ -24,7 +24,7 @@ final class ContentCover: Sendable {
   /// Checks in a transaction, before it writes anything, that the content has a copy that stays.
   /// - Throws: ``FilesError/sharedContent(_:)``, and sets ``isMissing``.
   func check(_ transaction: any KeyValueTransaction) throws(FilesError) {
-    if let begun, BootTime.seconds - begun < Int64(SharedContentLimits.commitSecondsMax) { return }
+    if let begun, SecondsSinceBoot.now - begun < Int64(SharedContentLimits.commitSecondsMax) { return }
     if try transaction.holders(of: digest) > 0 { return }
     missing.store(true, ordering: .releasing)
     throw .sharedContent("the content needs a new copy")

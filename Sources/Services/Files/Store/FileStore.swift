@@ -30,7 +30,7 @@ package final class FileStore: Sendable {
     /// The size of that cache in bytes. Content that is being read, or not yet shared, may exceed it.
     package var cacheBytesMax = 16 << 30
     /// The time since the machine started, in seconds, by which removals from the shared content wait.
-    package var bootSeconds: @Sendable () -> Int64 = { BootTime.seconds }
+    package var bootSeconds: @Sendable () -> Int64 = { SecondsSinceBoot.now }
     /// The clock, in microseconds since 1970.
     package var now: @Sendable () -> Int64
     /// Returns whether `number` is that of the database's last commit with a file; see ``StagedFileCommit``.

@@ -2,7 +2,7 @@ import Dispatch
 import Synchronization
 
 /// A queue for requests of one kind.
-final class Channel: Sendable {
+final class RequestLine: Sendable {
   private let queue: DispatchQueue
   private let unfinished = Atomic<Int>(0)
 

@@ -1,0 +1,51 @@
+import HearthServer
+import PostgresEngine
+
+/// The options of `hearth serve` that make a server a node of a cluster.
+enum ClusterOptions {
+  static let options: [Command.Option] =
+    [
+      .value(
+        "cluster", "POSTGRES-URL", "serve the project of a cluster, with the other nodes (default: $HEARTH_CLUSTER)"),
+      .value(
+        "cluster-key", "FILE", "the key of the cluster (default: cluster.key here, or /etc/hearth/cluster.key)"),
+      .value(
+        "peer-address", "HOST:PORT",
+        "where other nodes reach this one; port 0 chooses one (default: --host, port 0)"),
+    ] + SharedFilesOption.options
+
+  /// Makes a configuration that of a node, if the options or the environment name a cluster.
+  /// - Throws: ``CommandFailure`` if an option is not valid, or the key cannot be read.
+  static func apply(_ arguments: Arguments, to configuration: inout HearthConfiguration) throws {
+    // The options of a project's own file, and of other verbs, name no cluster.
+    guard arguments.accepts("cluster"),
+      let url = arguments.value("cluster") ?? DatabaseChoice.environment(ClusterAddress.variable)
+    else {
+      for option in ["cluster-key", "peer-address", "shared-files"]
+      where arguments.accepts(option) && arguments.has(option) {
+        throw arguments.refusal(of: [option], "needs --cluster")
+      }
+      return
+    }
+    for option in ["import", "backup-to"] where arguments.has(option) {
+      throw arguments.refusal(of: [option], "is for servers alone; it cannot be used with --cluster")
+    }
+    var address = try Command.address(arguments, "peer-address", example: "10.0.0.1:8090")
+    if address == nil { address = HearthConfiguration.Address(host: configuration.host, port: 0) }
+    guard let address, !["0.0.0.0", "::", ""].contains(address.host) else {
+      throw CommandFailure.usage(
+        "other nodes must know where to reach this one: name an address of this machine with --peer-address, such as "
+          + "--peer-address 10.0.0.1:8090")
+    }
+    let key: ClusterKey
+    do throws(ClusterKeyFailure) { key = try ClusterKey.read(arguments.value("cluster-key")).key } catch {
+      throw CommandFailure.failed(error.description)
+    }
+    let postgres = try ClusterAddress.url(url)
+    configuration.cluster = ClusterSettings(url: postgres, key: key, peerAddress: address)
+    // Without a shared place, the next owner would not have the files of this one.
+    configuration.sharedFiles =
+      try SharedFilesOption.place(arguments) { try PostgresContent(postgres) }
+      ?? PostgresContent(postgres)
+  }
+}

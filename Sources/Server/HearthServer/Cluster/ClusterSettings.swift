@@ -1,0 +1,50 @@
+package import PostgresEngine
+import Transport
+
+/// How a server takes part in a cluster; see `docs/internals/cluster.md`.
+package struct ClusterSettings: Sendable {
+  /// The URL of the PostgreSQL database with the tables of the cluster.
+  package var url: String
+  package var key: ClusterKey
+  /// The address at which other nodes reach this one. Port 0 chooses a free port.
+  package var peerAddress: HearthConfiguration.Address
+
+  package init(url: String, key: ClusterKey, peerAddress: HearthConfiguration.Address) {
+    self.url = url
+    self.key = key
+    self.peerAddress = peerAddress
+  }
+
+  /// Checks that a configuration with a cluster has nothing that a cluster does not have.
+  /// - Throws: ``HearthError/configuration(_:)`` if it has.
+  static func check(_ configuration: HearthConfiguration) throws(HearthError) {
+    guard configuration.cluster != nil else { return }
+    guard configuration.storage != .inMemory else {
+      throw .configuration("a node of a cluster keeps its replica in a data directory; name one with --data")
+    }
+    guard configuration.loadProjects == nil else {
+      throw .configuration("a cluster serves one project; --projects and --cluster exclude each other")
+    }
+    guard configuration.rules.isEmpty, configuration.storageRules == nil, configuration.indexes.isEmpty else {
+      throw .configuration(
+        "the nodes of a cluster have the rules and indexes that are deployed; instead of --rules, --storage-rules and "
+          + "--indexes, run: hearth cluster deploy")
+    }
+    guard configuration.consoleAddress == nil else {
+      throw .configuration("a node of a cluster cannot serve the console of operators yet; omit --console-address")
+    }
+  }
+}
+
+extension NodeAddress {
+  /// Reads the form of ``description``. Returns `nil` for another form.
+  init?(text: String) {
+    guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
+      (1...65535).contains(port)
+    else { return nil }
+    var host = text[..<colon]
+    if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
+    guard !host.isEmpty else { return nil }
+    self.init(host: String(host), port: port)
+  }
+}

@@ -1,0 +1,65 @@
+import DocumentModel
+import DocumentStore
+import KeyValue
+import LMDBEngine
+import Replication
+
+/// The data files of a node's replica: those that a server alone would use for the same project, in the same places.
+struct ReplicaDirectory: Sendable {
+  let directory: DataDirectory
+  let project: String
+  let mapBytes: Int
+
+  /// The data files that exist, and the function that opens one.
+  /// - Throws: ``StorageError`` if the directory cannot be read.
+  func files() throws(StorageError) -> ReplicaFiles {
+    var existing: [StoreName] = []
+    for id in try DataDirectory.databases(in: directory.path) where id.project == project {
+      if let name = StoreName(database: id.database) { existing.append(name) }
+    }
+    if DataDirectory.accountsProjects(in: directory.path).contains(project) { existing.append(.accounts) }
+    if try DataDirectory.hasFiles(in: directory.path) { existing.append(.files) }
+    return .onDisk(existing: existing) { [self] name throws(StorageError) in
+      LMDBOptions(path: try makePath(of: name), mapBytes: mapBytes)
+    }
+  }
+
+  private func makePath(of name: StoreName) throws(StorageError) -> String {
+    if name == .accounts { return try directory.makeAccountsFile(of: project) }
+    if name == .files {
+      try directory.makeFolder(at: try directory.makeFilesFolder(of: nil))
+      return DataDirectory.filesFile(in: directory.path)
+    }
+    guard let database = name.database, let id = DatabaseID(project: project, database: database) else {
+      throw .corruption(path: directory.path, detail: "the log of the cluster names the store '\(name)'")
+    }
+    return try directory.makeFile(of: id)
+  }
+}
+
+extension ProjectStores {
+  /// The stores of the owner of a cluster in one epoch. Commits get versions above `floor`.
+  static func replicas(_ member: ClusterMember, project: String, floor: Int64) -> ProjectStores {
+    @Sendable func store(_ name: StoreName?, _ text: String) throws(StorageError) -> any KeyValueStore {
+      guard let name else {
+        throw .corruption(path: text, detail: "a cluster cannot have a database of this name")
+      }
+      do throws(ReplicaError) { return try member.store(name) } catch {
+        if case .storage(let failure) = error { throw failure }
+        throw .corruption(path: name.text, detail: error.description)
+      }
+    }
+    return ProjectStores(
+      database: { id throws(StorageError) in
+        // An emulator serves every project that a request names, but the log has those of one.
+        guard id.project == project else { return nil }
+        return try store(StoreName(database: id.database), id.name)
+      },
+      accounts: { () throws(StorageError) in try store(.accounts, "accounts") },
+      filesMetadata: { () throws(StorageError) in try store(.files, "files") },
+      lastMark: { id throws(StorageError) in
+        guard id.project == project else { return 0 }
+        return try DocumentDatabase.lastMark(in: store(StoreName(database: id.database), id.name))
+      }, floor: floor)
+  }
+}

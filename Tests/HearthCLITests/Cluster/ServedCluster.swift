@@ -1,0 +1,97 @@
+import Foundation
+import Glibc
+import Synchronization
+import Testing
+import TestSupport
+
+/// A cluster of `hearth serve` processes on a PostgreSQL server of its own, for tests that end its nodes.
+final class ServedCluster: Sendable {
+  /// A node, and the port of its clients.
+  struct Node: Sendable {
+    var process: ServerProcess
+    var port: UInt16
+  }
+
+  static let project = "shop"
+  static let documents = "/v1/projects/shop/databases/(default)/documents"
+  static let openRules = """
+    rules_version = '2';
+    service cloud.firestore { match /databases/{d}/documents/{path=**} { allow read, write: if true; } }
+    """
+
+  let directory: TemporaryDirectory
+  let postgres: PostgresServer
+  let url: String
+  private let state: Mutex<[Node]>
+
+  /// Makes a cluster and starts its nodes. Their clients may read and write everything.
+  init(nodes: Int = 3) throws {
+    directory = try TemporaryDirectory()
+    postgres = try PostgresServer()
+    url = try postgres.makeDatabase("hearth")
+    state = Mutex([])
+    let rules = try directory.write("open.rules", Self.openRules)
+    let storage = try directory.write(
+      "open-storage.rules",
+      "rules_version = '2'; service firebase.storage { match /b/{b}/o/{p=**} { allow read, write: if true; } }")
+    let made = try HearthBinary.run([
+      "cluster", "init", url, "--project", Self.project, "--key", directory.file("cluster.key"), "--accept-loss",
+      "--rules",
+      rules, "--storage-rules", storage,
+    ])
+    try #require(made.exit == .code(0), "\(made.output)")
+    for number in 0..<nodes {
+      let node = try start(number, port: 0)
+      state.withLock { $0.append(node) }
+    }
+  }
+
+  private func start(_ number: Int, port: UInt16) throws -> Node {
+    let process = try HearthBinary.start([
+      "serve", "--port", "\(port)", "--cluster", url, "--cluster-key", directory.file("cluster.key"), "--data",
+      directory.file("node\(number + 1)"),
+    ])
+    let address = try process.waitForLine(prefix: "hearth: listening on http://127.0.0.1:", timeoutSeconds: 60)
+    return Node(process: process, port: try #require(UInt16(address.prefix { $0.isNumber })))
+  }
+
+  /// The nodes, in the order of their numbers, which begin with 1.
+  var nodes: [Node] { state.withLock { $0 } }
+
+  /// The ports of the nodes.
+  var ports: [UInt16] { nodes.map(\.port) }
+
+  /// The status of the cluster, as `hearth cluster status --json` prints it.
+  func status() throws -> JSONNode {
+    let output = try HearthBinary.run(["cluster", "status", url, "--json"]).output
+    return try JSONNode(parsing: Array(output.utf8))
+  }
+
+  /// Waits until a node other than `former` owns the cluster. Returns its index.
+  func owner(after former: Int? = nil) throws -> Int {
+    var found: Int?
+    let isThere = try OtherProcess.eventually(secondsMax: 30) {
+      let status = try status()
+      guard let number = status["owner"]?.integerValue else { return false }
+      found = number - 1
+      return number - 1 != former
+    }
+    try #require(isThere, "no node owns the cluster")
+    return try #require(found)
+  }
+
+  /// Starts a node that has ended, on its port and with its data directory.
+  func restart(_ index: Int) throws {
+    let node = try start(index, port: nodes[index].port)
+    state.withLock { $0[index] = node }
+  }
+
+  /// Sends a request to a node. Waits up to 20 seconds for each piece of the response.
+  static func send(
+    _ port: UInt16, _ method: String, _ target: String, _ body: String? = nil,
+    headers: [(String, String)] = [("Content-Type", "application/json")]
+  ) throws -> HTTPResponse {
+    try TestHTTPClient(port: port, timeoutSeconds: 20).send(
+      method, target, headers: headers, body: body.map { Array($0.utf8) })
+  }
+}
