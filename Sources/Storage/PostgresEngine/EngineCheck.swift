@@ -32,7 +32,7 @@ package struct EngineCheck: Sendable {
   /// A setting as it is in force for the role in its database.
   struct Setting: Equatable, Sendable {
     let value: String
-    /// Where PostgreSQL has it from, such as `user`, `database` or `configuration file`.
+    /// The source of the value in PostgreSQL, such as `user`, `database` or `configuration file`.
     let source: String
   }
 
