@@ -89,10 +89,11 @@ areas_failed() {
   echo "; failed: $(sed -E 's/^ *([0-9]+)  (.*[^.])\.?$/\1 (\2)/' "$work/$1.areas" | paste -sd, | sed 's/),/), /g')"
 }
 
-# compare NAME COUNT: records the result. Sets `failures` if COUNT is below the number in `passed`.
+# compare NAME COUNT: records the result. Sets `failures` if COUNT is below the number in `passed`, where the name has no
+# $prefix.
 compare() {
   local kept
-  kept=$(sed -n "s/^$1 //p" "$here/passed")
+  kept=$(sed -n "s/^${1#"${prefix:-}"} //p" "$here/passed")
   # .ci/conformance reads this file. A new result replaces the previous one.
   touch "$work/results"
   sed -i "/^Tests of clients, $1: /d" "$work/results"

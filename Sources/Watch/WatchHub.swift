@@ -22,7 +22,11 @@ package final class WatchHub: Sendable {
   private let isStepDue = Atomic(false)
   private let observation = Mutex<ChangeSignal.Observation?>(nil)
   private let isStopped = Atomic(false)
+  /// The number of questions to ``DocumentDatabase/freshness``.
+  private let questions = Atomic(0)
 
+  /// The time after which a question without an answer is asked again, in seconds.
+  private static let questionSeconds = 1
   /// The interval between calls of ``beat()``, in seconds.
   package static let beatSeconds = 4
   /// The beats that a target waits for a version which its client has seen elsewhere.
@@ -53,9 +57,9 @@ package final class WatchHub: Sendable {
     /// If the version of a document on which the authorization depends differs now from the one that the rules read,
     /// or changes later, the target must be authorized again.
     ///
-    /// With a version, the hub responds when it has reached that version, or when this process writes to the database, so
-    /// that no later version can arrive from elsewhere. If neither happens in ``WatchHub/joinBeatsMax`` beats, the stream
-    /// fails.
+    /// If another process writes to the database, the hub asks its ``DocumentDatabase/freshness`` first. With a version,
+    /// it responds when it has reached that version, or when this process writes to the database, so that no later version
+    /// can arrive from elsewhere. If that does not happen in ``WatchHub/joinBeatsMax`` beats, the stream fails.
     case join(Int, TargetSelection, AuthorizationDependencies, atLeast: Int64?)
     /// Replace the documents on which the authorization of a target depends.
     case setGuards(Int, AuthorizationDependencies)
@@ -71,7 +75,38 @@ package final class WatchHub: Sendable {
 
   /// Handles a request, at the newest version of the database.
   package func handle(_ request: Request, from subscriber: Subscriber) {
-    run(for: subscriber) { $0.handle(request, from: subscriber, &$1) }
+    guard case .join = request, let freshness = database.freshness, !database.isAdopted else {
+      return run(for: subscriber) { $0.handle(request, from: subscriber, &$1) }
+    }
+    let question = questions.add(1, ordering: .relaxed).newValue
+    // First the request, so that a request to leave the target comes after it.
+    run(for: subscriber) { $0.handle(request, from: subscriber, question: question, &$1) }
+    ask(question, freshness)
+  }
+
+  /// Has the targets that await the answer to a question join when it comes.
+  private func ask(_ question: Int, _ freshness: any FreshnessGate) {
+    freshness.whenNewest { [weak self] isNewest in
+      guard let self else { return }
+      if isNewest {
+        run { state, reader in
+          state.answer(question)
+          state.admit(&reader, isNewest: false)
+        }
+      } else {
+        askAgain(question, freshness)
+      }
+    }
+  }
+
+  /// Asks again a little later, if a target still awaits the answer.
+  private func askAgain(_ question: Int, _ freshness: any FreshnessGate) {
+    queue.run(afterSeconds: Self.questionSeconds) { [weak self] in
+      guard let self, !isStopped.load(ordering: .sequentiallyConsistent), state.openQuestions.contains(question) else {
+        return
+      }
+      ask(question, freshness)
+    }
   }
 
   /// Removes a listener.

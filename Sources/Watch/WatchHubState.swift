@@ -38,14 +38,16 @@ struct WatchHubState {
 
   // MARK: Subscribers
 
-  /// Handles a request of a listener.
-  mutating func handle(_ request: WatchHub.Request, from subscriber: Subscriber, _ reader: inout SnapshotReader) {
+  /// Handles a request of a listener. With a question, a target joins after ``answer(_:)``.
+  mutating func handle(
+    _ request: WatchHub.Request, from subscriber: Subscriber, question: Int? = nil, _ reader: inout SnapshotReader
+  ) {
     let place = record(of: subscriber)
     switch request {
     case .join(let target, let selection, let dependencies, let atLeast):
       let subscription = Subscription(record: place, target: target)
-      if let atLeast, atLeast > version {
-        pendingJoins.append(PendingJoin(subscription, selection, dependencies, atLeast))
+      if question != nil || atLeast ?? .min > version {
+        pendingJoins.append(PendingJoin(subscription, selection, dependencies, atLeast ?? .min, question: question))
       } else {
         join(subscription, selection, dependencies, &reader)
       }
@@ -96,10 +98,19 @@ struct WatchHubState {
   mutating func admit(_ reader: inout SnapshotReader, isNewest: Bool) {
     guard !pendingJoins.isEmpty else { return }
     let version = version
-    let admitted = pendingJoins.filter { isNewest || $0.version <= version }
-    pendingJoins.removeAll { isNewest || $0.version <= version }
+    func mayJoin(_ pending: PendingJoin) -> Bool { isNewest || pending.question == nil && pending.version <= version }
+    let admitted = pendingJoins.filter(mayJoin)
+    pendingJoins.removeAll(where: mayJoin)
     for pending in admitted { join(pending.subscription, pending.selection, pending.dependencies, &reader) }
   }
+
+  /// Notes that this hub's database has what it was to have when a question was asked.
+  mutating func answer(_ question: Int) {
+    for index in pendingJoins.indices where pendingJoins[index].question == question { pendingJoins[index].question = nil }
+  }
+
+  /// The questions whose answers targets await.
+  var openQuestions: Set<Int> { Set(pendingJoins.compactMap(\.question)) }
 
   private mutating func join(
     _ subscription: Subscription, _ selection: TargetSelection, _ dependencies: AuthorizationDependencies,

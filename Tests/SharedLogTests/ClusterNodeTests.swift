@@ -76,7 +76,7 @@ import Testing
     let entry = try #require(pair.tables.entries.last)
     #expect(entry.body == [7])
     #expect(
-      pair.takeDone(0) == [.apply([entry]), .tellConfirmed(entry.position), .report(.appended(entry.position))])
+      pair.takeDone(0) == [.apply([entry]), .tell(entry), .report(.appended(entry.position))])
   }
 
   /// The second answer finds the entry of the first try.
@@ -94,8 +94,22 @@ import Testing
     pair.tick(1, at: 0)
     // The takeover is followed by an entry of its epoch, which itself is not confirmed.
     #expect(pair.takeDone(1) == [.apply([pair.tables.entries[0]])])
-    let actions = pair.nodes[1].noteConfirmed(pair.tables.head)
+    let actions = pair.nodes[1].follow([pair.tables.entries[1]])
     #expect(actions == [.apply([pair.tables.entries[1]])])
+  }
+
+  @Test func aFollowerAppliesEntriesThatTheOwnerSendsInOrder() throws {
+    var pair = owned()
+    for body in 7...9 as ClosedRange<UInt8> { pair.submit([body], 0, at: 3 * Self.second) }
+    let entries = pair.tables.entries
+    // The entries before them are missing.
+    #expect(pair.nodes[1].follow([entries[2]]) == [])
+    #expect(pair.nodes[1].follow([entries[0], entries[1]]) == [.apply([entries[0], entries[1]])])
+    // The first one arrives again. The last one is another entry than the log has.
+    #expect(pair.nodes[1].follow([entries[1], entries[2]]) == [.apply([entries[2]])])
+    let foreign = SharedEntry(.batch, [1], after: entries[1].position, epoch: 1, secret: 5)
+    #expect(pair.nodes[1].follow([SharedEntry(kind: .batch, position: foreign.position, body: [2])]) == [])
+    #expect(pair.nodes[1].follow([entries[3]]) == [.apply([entries[3]])])
   }
 
   @Test func aSilentOwnerIsReplacedAndRefused() throws {

@@ -35,7 +35,8 @@ struct ClusterRun {
   enum Message {
     case request(TableRequest, number: Int, node: Int, life: Int)
     case answer(TableReply?, number: Int, node: Int, life: Int)
-    case confirmed(LogPosition, node: Int)
+    /// An entry that an owner sends to a follower.
+    case entry(SharedEntry, node: Int)
     /// A read that a follower may answer when it has what the owner has.
     case readIndex(read: Int, owner: Int)
     case read(Int)
@@ -189,9 +190,9 @@ struct ClusterRun {
       guard !nodes[node].isPaused else { return messages.append(message) }
       nodes[node].sent[number] = nil
       try perform(nodes[node].machine.receive(mutated(reply), to: number, at: clock(of: node)), node)
-    case .confirmed(let position, let node):
+    case .entry(let entry, let node):
       guard !nodes[node].isPaused else { return messages.append(message) }
-      try perform(nodes[node].machine.noteConfirmed(position), node)
+      try perform(nodes[node].machine.follow([entry]), node)
     case .readIndex(let read, let owner):
       guard !nodes[owner].isPaused else { return messages.append(message) }
       answerIndex(read, owner)
@@ -298,6 +299,7 @@ struct ClusterRun {
       case .perform(let request, let number):
         nodes[node].sent[number] = now
         messages.append(.request(request, number: number, node: node, life: nodes[node].life))
+        if mutation == .sentEarly, case .append(let entry, _) = request { tell(entry, from: node) }
       case .apply(let entries):
         for entry in entries {
           try witness.checkApplied(entry, behind: nodes[node].replica.count, node: node + 1)
@@ -307,8 +309,7 @@ struct ClusterRun {
       case .report(let fate): try report(fate, node)
       case .adopt(_, let floor): nodes[node].floor = max(nodes[node].floor, floor)
       case .stepDown: break
-      case .tellConfirmed(let position):
-        for other in nodes.indices where other != node { messages.append(.confirmed(position, node: other)) }
+      case .tell(let entry): tell(entry, from: node)
       case .rejoin(let reason):
         guard reason == .truncated else { throw ClusterWitness.Violation("node \(node + 1) diverged") }
         // It loads a copy of another replica.
@@ -321,6 +322,10 @@ struct ClusterRun {
         return
       }
     }
+  }
+
+  private mutating func tell(_ entry: SharedEntry, from node: Int) {
+    for other in nodes.indices where other != node { messages.append(.entry(entry, node: other)) }
   }
 
   // MARK: Commits

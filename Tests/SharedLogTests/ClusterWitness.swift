@@ -133,6 +133,8 @@ enum ClusterMutation: CaseIterable {
   case leaseCheckedFirst
   /// Followers apply what they see, before it is confirmed.
   case unconfirmedApplied
+  /// An owner sends an entry to the followers before the log has it.
+  case sentEarly
   /// A lost answer counts as a refusal, so the commit is tried again as a new entry.
   case lostIsRefused
   /// A commit whose outcome cannot be found out is tried again.

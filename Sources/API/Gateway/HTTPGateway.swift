@@ -13,7 +13,7 @@ import IdentityAPI
 package import IdentityService
 package import OperationsAPI
 import StorageAPI
-import Transport
+package import Transport
 
 /// The APIs of a server: the routes of all of them, in the order in which they are tried.
 package struct HTTPGateway: Sendable {
@@ -23,6 +23,17 @@ package struct HTTPGateway: Sendable {
 
   /// Tells which requests of clients may be sent again if their response was lost.
   package static let repeatableRequests = RepeatableRequests.forDocuments
+
+  /// Tells which requests of clients any node of a cluster can handle.
+  package static let anyNodeRequests = AnyNodeRequests.forDocuments
+
+  /// Returns the database that such a request reads; see ``AnyNodeRequests/databaseRead(by:of:)``.
+  package static func databaseRead(by request: borrowing HTTPRequest, of project: String) -> String? {
+    AnyNodeRequests.databaseRead(by: request, of: project)
+  }
+
+  /// Returns the number of the node that has the channel of a request, or `nil` if the request is for no open channel.
+  package static func nodeOfChannel(in request: borrowing HTTPRequest) -> UInt16? { WebChannelHandler.node(of: request) }
 
   /// Serves clients.
   package let requests: RequestDispatcher
@@ -44,18 +55,19 @@ package struct HTTPGateway: Sendable {
   ///   - rulesFile: the files of rules that the console of an emulator may write, or `nil` for none.
   ///   - console: the facts for the console of a production server, or `nil` for a server without one.
   ///   - project: the project as a label of metrics, or `nil` if the server has only one.
+  ///   - node: the number of the node in a cluster, or 0.
   package init(
     _ service: FirestoreService, accounts: AccountStore, identity: AccountsService, files: StorageService? = nil,
     usesTLS: Bool = false, hostName: String? = nil, addresses: ServerAddresses = ServerAddresses(publicURL: nil),
     sites: HostedSites? = nil, sdk: HostedSites? = nil, decisionLog: DecisionLog? = nil,
     rulesFile: RulesFileAccess? = nil, console: ConsoleFacts? = nil, operations: OperationsService,
-    project: String? = nil
+    project: String? = nil, node: UInt16 = 0
   ) {
     verifier = accounts.mode.acceptsUnsignedTokens ? EmulatorTokens(accounts) : AccountTokens(accounts)
     let authenticator = Authenticator(
       verifier: verifier, mode: service.mode, hostName: hostName, limiter: service.limiter,
       requestQuota: service.quotas.requestRate)
-    let channels = WebChannelHandler(service, authenticator)
+    let channels = WebChannelHandler(service, authenticator, node: node)
     let source = MetricsSource(project: project, service) { channels.openChannels }
     metrics = source
     let report = MetricsReport(operations) { [source] }

@@ -332,10 +332,12 @@ public final class Server: Sendable {
   ) throws(HearthError) -> ClusteredNode? {
     guard let settings = configuration.cluster, let directory else { return nil }
     let health = HTTPGateway.operationsWithoutProject(operations, mode: configuration.serverMode)
-    return try ClusteredNode(configuration, settings, directory, limits: limits, operations: health) { cancelRelayed in
-      OwnedProject(
-        projects, directory, operations, addresses, PlaceThrottles { [clock = configuration.clock] in clock.now() }
-      ) { [weak projects] stack in
+    let places = PlaceThrottles { [clock = configuration.clock] in clock.now() }
+    let followed = FollowedProject(directory, operations, addresses, places)
+    return try ClusteredNode(
+      configuration, settings, directory, limits: limits, operations: health, followed: followed
+    ) { cancelRelayed in
+      OwnedProject(projects, directory, operations, addresses, places) { [weak projects] stack in
         projects?.cancelRequests(of: stack)
         cancelRelayed(stack)
       }

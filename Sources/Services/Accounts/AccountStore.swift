@@ -54,6 +54,23 @@ package final class AccountStore: Sendable {
       store: store, states: userStates, quota: quota ?? Quota(.accounts, of: project.id), now: now)
   }
 
+  /// Whether a store has everything that ``init(store:project:mode:now:audit:quota:places:)`` writes to an empty one.
+  /// - Throws: ``StorageError`` if the read fails.
+  package static func isInitialized(_ store: any KeyValueStore) throws(StorageError) -> Bool {
+    guard try store.read(AccountsKey(.meta).ending("format").bytes) != nil else { return false }
+    return try ServiceKeys.hasSecret(store)
+  }
+
+  /// Reads again what this object keeps of a store to which another process wrote. Remembered results of verifications are
+  /// not used any more. The observers of ``revocations`` are not told of any user: the caller has the streams checked
+  /// that are open. Cost: reads the rows of all keys.
+  /// - Throws: ``StorageError`` if the store fails. The remembered results are not used then either.
+  package func reload() throws(StorageError) {
+    defer { revocations.note(.users([])) }
+    try signingKeys.reload()
+    try serviceKeys.reload()
+  }
+
   /// The current time, in seconds since 1970.
   package var nowSeconds: Int64 { now() / 1_000_000 }
 

@@ -32,20 +32,23 @@ package final class DocumentDatabase: Sendable {
   /// The queues of this database and of what follows it.
   package let queues: WorkQueues
   private let adopted = Atomic(false)
+  /// Waits for the commits of the node that writes to the database, or `nil` if that is this process.
+  package let freshness: (any FreshnessGate)?
   /// The bytes of the documents in the quota of the project.
   package let use: DocumentUse
 
   /// Opens a database in an engine for reading. Writes nothing, also if the engine is empty.
   ///
   /// Before the first write, call ``adopt(indexes:origin:floor:)``. `use` limits the growth of the documents, and `commitMemory`
-  /// the unfinished commits; by default, all databases of the process share it.
+  /// the unfinished commits; by default, all databases of the process share it. If another process writes to the database,
+  /// `freshness` waits for its commits.
   /// - Throws: ``StorageError/unsupportedFormat(path:found:supported:)`` if a newer version wrote the data, and
   ///   other ``StorageError``s if the engine fails.
   package init(
     id: DatabaseID, edition: Edition = .standard, store: any KeyValueStore, retention: Retention = Retention(),
     clock: Clock = .system, indexBatch: IndexBatch = IndexBatch(), indexObserver: IndexObserver? = nil,
     counters: CommitCounters = CommitCounters(), scratch: ScratchSpace = .process, use: DocumentUse? = nil,
-    commitMemory: MemoryShare? = nil, queues: WorkQueues = .threads
+    commitMemory: MemoryShare? = nil, queues: WorkQueues = .threads, freshness: (any FreshnessGate)? = nil
   ) throws(StorageError) {
     self.id = id
     self.edition = edition
@@ -58,6 +61,7 @@ package final class DocumentDatabase: Sendable {
     transactions = TransactionTable(seed: incarnation, clock: clock)
     self.use = use ?? DocumentUse(Quota(.documents, of: id.project))
     self.queues = queues
+    self.freshness = freshness
     queue = CommitQueue(
       store: store, indexCache: indexCache, queue: queues.serial("hearth.writer.\(id.name)"), counters: counters,
       use: self.use, memory: commitMemory ?? CommitQueue.processMemory)
@@ -70,7 +74,7 @@ package final class DocumentDatabase: Sendable {
   /// Index entries are built in the background, starting with ``continueBackgroundWork()``. A new database exists, empty,
   /// since `origin`, in microseconds since 1970; by default since now. The versions of all commits are above `floor`, because
   /// another writer may have promised readers that no commit comes at or below it.
-  /// - Throws: as ``init(id:edition:store:retention:clock:indexBatch:indexObserver:counters:scratch:use:commitMemory:queues:)``. The
+  /// - Throws: as ``init(id:edition:store:retention:clock:indexBatch:indexObserver:counters:scratch:use:commitMemory:queues:freshness:)``. The
   ///   database can still be read.
   package func adopt(
     indexes: IndexConfiguration? = nil, origin: Int64? = nil, floor: Int64? = nil

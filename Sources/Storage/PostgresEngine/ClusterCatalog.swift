@@ -64,7 +64,18 @@ package final class ClusterCatalog: Sendable {
   package func configuration(
     newerThan version: Int64
   ) throws(PostgresFailure) -> (version: Int64, ClusterConfiguration)? {
-    let result = try perform(Self.readConfiguration, [.integer(version)])
+    try Self.configuration(in: perform(Self.readConfiguration, [.integer(version)]))
+  }
+
+  /// Reads the configuration with a version; `nil` if there is none.
+  /// - Throws: ``PostgresFailure``; ``PostgresFailure/damagedConfiguration(_:)`` if its stored form is damaged.
+  package func configuration(version: Int64) throws(PostgresFailure) -> ClusterConfiguration? {
+    try Self.configuration(in: perform(Self.readConfigurationOfVersion, [.integer(version)]))?.1
+  }
+
+  private static func configuration(
+    in result: PostgresResult
+  ) throws(PostgresFailure) -> (version: Int64, ClusterConfiguration)? {
     guard let found = result.integer(0, 0) else { return nil }
     guard let body = result.bytes(0, 1), let configuration = ClusterConfiguration(encoded: body) else {
       throw .damagedConfiguration(found)
@@ -145,6 +156,8 @@ package final class ClusterCatalog: Sendable {
   private static let readConfiguration = PostgresStatement(
     "read-configuration",
     "SELECT version, body FROM hearth_config WHERE version > $1::bigint ORDER BY version DESC LIMIT 1")
+  private static let readConfigurationOfVersion = PostgresStatement(
+    "read-configuration-of-version", "SELECT version, body FROM hearth_config WHERE version = $1::bigint")
   private static let insertConfiguration = PostgresStatement(
     "deploy",
     """

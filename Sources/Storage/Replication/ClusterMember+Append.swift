@@ -20,6 +20,8 @@ extension ClusterMember: ProjectLog {
     }
   }
 
+  func noteReadable(_ position: LogPosition) { feed.noteReadable(position.sequence) }
+
   private func appendAlone(_ body: [UInt8], _ lease: EpochLease) -> ClusterNode.CommitFate {
     let deadline = now() + patience.commit
     guard var next = begin(body, lease) else { return .notOwner }

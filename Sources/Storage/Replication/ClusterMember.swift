@@ -63,6 +63,8 @@ package final class ClusterMember: Sendable {
   let patience: Patience
   let now: @Sendable () -> Int64
   let state: Mutex<State>
+  /// The entries that this node sends to others while it owns the project.
+  package let feed = EntryFeed()
   /// Held by the writer that appends.
   let turn = Mutex<Void>(())
   /// Whether the threads must do nothing more.
@@ -75,6 +77,7 @@ package final class ClusterMember: Sendable {
   private let ticks = DispatchQueue(label: "hearth.cluster.ticks")
   private let tickMicroseconds: Int
   private let report: @Sendable (Event) -> Void
+  private let noteApplied: @Sendable (Set<StoreName>) -> Void
 
   /// The part of a member that its threads share.
   struct State: Sendable {
@@ -104,10 +107,13 @@ package final class ClusterMember: Sendable {
   ///   - number: the number of the node, which no other node has.
   ///   - tables: the tables of the cluster, whose log has the secret of the replica.
   ///   - now: a clock in microseconds that does not stop while the machine sleeps.
+  ///   - applied: is called with the stores that entries of other nodes changed, after each group of entries, on the thread
+  ///     that applies them. The next entries wait for it.
   ///   - events: is called with each event, one at a time. It may block, and may use the member, but not stop it.
   package init(
     number: UInt32, tables: any SharedTables, replica: Replica, timing: ClusterTiming = ClusterTiming(),
     patience: Patience = Patience(), now: @escaping @Sendable () -> Int64 = BootTime.now,
+    applied noteApplied: @escaping @Sendable (Set<StoreName>) -> Void = { _ in },
     events report: @escaping @Sendable (Event) -> Void
   ) {
     self.number = number
@@ -116,6 +122,7 @@ package final class ClusterMember: Sendable {
     self.patience = patience
     self.now = now
     self.report = report
+    self.noteApplied = noteApplied
     tickMicroseconds = Int(max(2_000, min(25_000, timing.poll / 10)))
     let node = ClusterNode(
       number: number, after: replica.applied, secret: replica.secret, renewal: .random(in: 0..<1 << 62), timing: timing)
@@ -157,6 +164,28 @@ package final class ClusterMember: Sendable {
     state.withLock { state in
       take(state.node.handOver(at: now()), &state)
     }
+  }
+
+  // MARK: Streams to and from other nodes
+
+  /// Takes entries that the owner sent. The caller bounds the entries that are not applied yet; see ``afterApplying(_:)``.
+  package func follow(_ entries: [SharedEntry]) {
+    state.withLock { state in
+      guard !isHalted.load(ordering: .sequentiallyConsistent) else { return }
+      take(state.node.follow(entries), &state)
+    }
+  }
+
+  /// Calls `action` when everything that was taken before is applied.
+  package func afterApplying(_ action: @escaping @Sendable () -> Void) { applying.async(execute: action) }
+
+  /// Returns the sequence that a read of another node must show to be as new as one at this node, or `nil` if this node is
+  /// not the owner: every commit that was acknowledged before this call is at or below it.
+  package func readIndex(in epoch: UInt64) -> UInt64? {
+    // First the position, then the lease: after a pause between the two the answer is `nil`, not an old position.
+    let head = feed.head
+    guard let lease = state.withLock({ $0.serving }), lease.epoch == epoch, lease.holds else { return nil }
+    return head
   }
 
   // MARK: The end
@@ -245,6 +274,7 @@ package final class ClusterMember: Sendable {
         // like those of others, perhaps before its writer knows the outcome.
         if let commit = state.commit, actions.contains(.report(.appended(commit.position))) {
           noteOwn(commit)
+          for entry in entries { feed.append(entry) }
         } else {
           applying.async { self.apply(entries) }
         }
@@ -252,7 +282,7 @@ package final class ClusterMember: Sendable {
       case .adopt(let epoch, let floor): adopt(epoch, floor, &state)
       case .rejoin(.truncated): fail(.truncated, &state)
       case .rejoin(.diverged): fail(.diverged, &state)
-      case .stepDown, .tellConfirmed: break
+      case .stepDown, .tell: break
       }
     }
     follow(&state)
@@ -278,6 +308,7 @@ package final class ClusterMember: Sendable {
       let isServing = self.state.withLock { state in
         guard state.lease === lease else { return false }
         state.serving = lease
+        feed.begin(epoch, after: replica.applied.sequence)
         return true
       }
       if isServing { events.async { self.report(.becameOwner(epoch: epoch, floor: floor)) } }
@@ -299,6 +330,7 @@ package final class ClusterMember: Sendable {
 
   private func endEpoch(_ state: inout State) {
     state.lease?.end()
+    feed.end()
     state.lease = nil
     guard state.serving != nil else { return }
     state.serving = nil
@@ -326,7 +358,8 @@ package final class ClusterMember: Sendable {
       // A member that stops applies what it took, but does not wait for a disk.
       if let failure = state.withLock({ $0.failure }), failure.isFinal { return }
       do throws(ReplicaError) {
-        try replica.apply(entries)
+        let changed = try replica.apply(entries)
+        if !changed.isEmpty { noteApplied(changed) }
         state.withLock { if let failure = $0.failure, !failure.isFinal { $0.failure = nil } }
         return
       } catch {

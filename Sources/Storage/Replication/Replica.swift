@@ -110,6 +110,11 @@ package final class Replica: Sendable {
   /// Returns the replica of a store for reading, or `nil` if the log has not named the store yet.
   package func loggedStore(_ name: StoreName) -> LoggedStore? { state.withLock { $0.members[name]?.store } }
 
+  /// Returns a store as a node reads it that does not own the project, or `nil` if the log has not named it yet.
+  package func followedStore(_ name: StoreName) -> FollowedStore? {
+    loggedStore(name).map { FollowedStore(name: name, store: $0) }
+  }
+
   /// Opens a store for its owner in an epoch, creating it if it does not exist.
   /// - Throws: ``ReplicaError``.
   func store(_ name: StoreName, in lease: EpochLease) throws(ReplicaError) -> ReplicatedStore {
@@ -139,15 +144,18 @@ package final class Replica: Sendable {
   // MARK: Entries
 
   /// Applies entries that continue those before, and skips for each store what it has. If a data file cannot be
-  /// written, call it again with the same entries.
+  /// written, call it again with the same entries. Returns the stores of which there was an entry.
   /// - Throws: ``ReplicaError``.
-  package func apply(_ entries: [SharedEntry]) throws(ReplicaError) {
+  @discardableResult
+  package func apply(_ entries: [SharedEntry]) throws(ReplicaError) -> Set<StoreName> {
+    var changed: Set<StoreName> = []
     for entry in entries {
       try checkMarks(entry)
-      if entry.kind == .batch { try applyBatch(entry) }
+      if entry.kind == .batch { changed.insert(try applyBatch(entry)) }
       note(entry.position, bytes: entry.body.count)
     }
     moveMarksIfDue()
+    return changed
   }
 
   /// Checks that the marks of stores that are ahead are on the line of the log.
@@ -161,7 +169,7 @@ package final class Replica: Sendable {
     guard isOnLine else { throw .diverged }
   }
 
-  private func applyBatch(_ entry: SharedEntry) throws(ReplicaError) {
+  private func applyBatch(_ entry: SharedEntry) throws(ReplicaError) -> StoreName {
     let sequence = entry.position.sequence
     guard let batch = StoreBatch(entry.body) else {
       throw .malformed(sequence: sequence, detail: "it does not begin with the name of a store")
@@ -171,7 +179,7 @@ package final class Replica: Sendable {
     let member: Member
     if let known { member = known } else { member = try self.member(batch.store) }
     member.log.noteBatch()
-    guard member.store.position.sequence < sequence else { return }
+    guard member.store.position.sequence < sequence else { return batch.store }
     let content = try opened(batch, sequence: sequence)
     do throws(StorageError) {
       try Self.withBytes(content) { (bytes) throws(StorageError) in
@@ -181,6 +189,7 @@ package final class Replica: Sendable {
       if case .corruption(_, let detail) = error { throw .malformed(sequence: sequence, detail: detail) }
       throw .storage(error)
     }
+    return batch.store
   }
 
   /// Returns the bytes of a commit batch.

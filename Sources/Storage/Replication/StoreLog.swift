@@ -9,6 +9,9 @@ protocol ProjectLog: AnyObject, Sendable {
   /// - Throws: ``StorageError/notOwner(of:owner:)`` if it is certain that the entry is not in the log;
   ///   ``StorageError/outcomeUnknown(path:detail:)`` if that is not known yet.
   func append(_ body: [UInt8], of store: StoreName, in lease: EpochLease) throws(StorageError) -> LogPosition
+
+  /// Notes that the reads of this node show an entry that it appended.
+  func noteReadable(_ position: LogPosition)
 }
 
 /// The ``CommitLog`` of one store of the project: it names the store in each entry.
@@ -59,6 +62,8 @@ final class StoreLog: CommitLog, @unchecked Sendable {
     noteBatch()
     return position
   }
+
+  func noteReadable(_ position: LogPosition) { project.withLock { $0.log }?.noteReadable(position) }
 
   /// Does nothing: the log belongs to all nodes.
   func release(upTo sequence: UInt64, keepingSpares: Bool) {}

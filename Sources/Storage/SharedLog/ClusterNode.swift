@@ -25,8 +25,8 @@ package struct ClusterNode: Sendable {
     case adopt(epoch: UInt64, floor: Int64)
     /// This node is not the owner any more.
     case stepDown
-    /// Tell followers how far entries are confirmed.
-    case tellConfirmed(LogPosition)
+    /// Send an entry to the followers, after it is applied here. The log has it durably.
+    case tell(SharedEntry)
     /// The replica must be loaded anew.
     case rejoin(EntryTail.Break)
   }
@@ -134,10 +134,11 @@ package struct ClusterNode: Sendable {
     }
   }
 
-  /// Notes that the owner has confirmed entries.
-  package mutating func noteConfirmed(_ position: LogPosition) -> [Action] {
+  /// Takes entries that an owner sent, which the log has durably. Those that do not continue what this node has are
+  /// ignored, because it will find them in the log.
+  package mutating func follow(_ entries: [SharedEntry]) -> [Action] {
     guard case .follower = role, !isBroken else { return [] }
-    tail.confirm(upTo: position)
+    tail.follow(entries)
     return applyConfirmed()
   }
 
@@ -266,7 +267,7 @@ package struct ClusterNode: Sendable {
     switch role {
     case .owner, .leaving:
       tail.advance(past: append.entry)
-      actions = [.apply([append.entry]), .tellConfirmed(append.entry.position)]
+      actions = [.apply([append.entry]), .tell(append.entry)]
       if !isBatch { actions += stepDown() }
       if case .leaving(let epoch) = role { actions.append(begin(.handover, [], epoch, now)) }
     // The session ended meanwhile: the entry arrives like those of others.

@@ -4,7 +4,7 @@ package import LogEngine
 ///
 /// A row can be visible before its owner knows that it is durable. To apply it then would show a listener what a read at
 /// the owner does not show yet, and the row can still be lost. So an entry is applied only if it is *confirmed*:
-/// - its owner says so, with its renewals or directly;
+/// - its owner says so with its renewals, or sends it;
 /// - or an entry of the same epoch follows, because an owner appends only behind what it knows to be durable;
 /// - or a later entry is confirmed.
 package struct EntryTail: Sendable {
@@ -49,6 +49,22 @@ package struct EntryTail: Sendable {
     for index in entries.indices.dropLast()
     where entries[index].position.epoch == entries[index + 1].position.epoch {
       confirmedCount = max(confirmedCount, index + 1)
+    }
+  }
+
+  /// Notes entries that an owner sent, and so are confirmed, with all before them. Entries after a gap, and those that
+  /// contradict the log as it was last read, are ignored.
+  package mutating func follow(_ entries: [SharedEntry]) {
+    for entry in entries where entry.position.sequence > applied.sequence {
+      let index = entry.position.sequence - applied.sequence - 1
+      guard index <= waiting.count else { return }
+      if index < waiting.count {
+        guard waiting[Int(index)] == entry else { return }
+      } else {
+        guard entry.follows(waiting.last?.position ?? applied, secret: secret) else { return }
+        waiting.append(entry)
+      }
+      confirmedCount = max(confirmedCount, Int(index) + 1)
     }
   }
 

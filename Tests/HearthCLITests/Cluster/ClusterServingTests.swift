@@ -109,6 +109,40 @@ import TestSupport
     }
   }
 
+  // MARK: - Reads
+
+  /// Each node that is not the owner reads from its own replica, also while owners are killed.
+  @Test func readsOfAllNodesAreThoseOfOneDatabase() async throws {
+    try await onDedicatedThread {
+      let cluster = try ServedCluster()
+      let owner = try cluster.owner()
+      for index in cluster.ports.indices where index != owner {
+        let first = try ServedCluster.send(cluster.ports[index], "GET", "\(Self.documents)/shared/0")
+        #expect(first.status == 404, "\(first.text)")
+        try cluster.waitUntilReading(index)
+      }
+      let clients = ClusterReads(cluster.ports)
+      let wait = clients.start()
+      func more(_ count: Int) {
+        let before = clients.reads.value
+        let areEnough = clients.reads.wait(secondsMax: 120) { reads in
+          zip(reads, before).allSatisfy { $0 >= $1 + count }
+        }
+        #expect(areEnough, "reads by node: \(clients.reads.value)")
+      }
+      more(200)
+      cluster.nodes[owner].process.send(signal: SIGKILL)
+      _ = try cluster.owner(after: owner)
+      try cluster.restart(owner)
+      try cluster.waitUntilReading(owner)
+      more(200)
+      clients.stop()
+      let problems = wait()
+      #expect(problems.isEmpty, "\(problems.joined(separator: "\n"))")
+      print("reads by node: \(clients.reads.value)")
+    }
+  }
+
   // MARK: - Operation
 
   @Test func deployedRulesAreInForceAtEachNode() async throws {

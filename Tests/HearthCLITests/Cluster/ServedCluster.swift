@@ -80,6 +80,13 @@ final class ServedCluster: Sendable {
     return try #require(found)
   }
 
+  /// Waits until a node reads documents from its own replica.
+  func waitUntilReading(_ index: Int) throws {
+    try nodes[index].process.waitForOutput("reads documents itself", timeoutSeconds: 60) {
+      $0.contains("reads documents itself")
+    }
+  }
+
   /// Starts a node that has ended, on its port and with its data directory.
   func restart(_ index: Int) throws {
     let node = try start(index, port: nodes[index].port)

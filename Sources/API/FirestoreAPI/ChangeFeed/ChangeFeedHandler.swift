@@ -20,10 +20,11 @@ package final class ChangeFeedHandler: API {
   package static var routes: [Route<ChangeFeedHandler>] {
     let path = "{path...}:listen"
     return [
-      Route([.get, .post], DocumentsPath.patterns(path), kind: .rest, access: .caller) { handler, request, routed in
+      Route([.get, .post], DocumentsPath.patterns(path), kind: .rest, access: .caller, node: .any) {
+        handler, request, routed in
         try handler.rest.listen(handler.rest.call(request, routed), request)
       },
-      Route(.get, DocumentsPath.changesPatterns, kind: .rest, access: .caller) { handler, request, routed in
+      Route(.get, DocumentsPath.changesPatterns, kind: .rest, access: .caller, node: .any) { handler, request, routed in
         try handler.rest.changes(handler.rest.call(request, routed), request)
       },
     ]

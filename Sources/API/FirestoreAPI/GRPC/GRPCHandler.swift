@@ -32,22 +32,22 @@ package final class GRPCHandler: API {
   /// The methods of `google.firestore.v1.Firestore` and `grpc.health.v1.Health`.
   package static var routes: [Route<GRPCHandler>] {
     [
-      unary("GetDocument", .always) { try $0.getDocument($1, $2) },
+      unary("GetDocument", .always, .any) { try $0.getDocument($1, $2) },
       unary("Commit", .withID) { try $0.commit($1, $2) },
-      unary("RunQuery", .always) { try $0.runQuery($1, $2) },
-      unary("BatchGetDocuments", .always) { try $0.batchGetDocuments($1, $2) },
+      unary("RunQuery", .always, .any) { try $0.runQuery($1, $2) },
+      unary("BatchGetDocuments", .always, .any) { try $0.batchGetDocuments($1, $2) },
       unary("BeginTransaction", .always) { try $0.beginTransaction($1, $2) },
       unary("Rollback", .always) { try $0.rollback($1, $2) },
-      unary("RunAggregationQuery", .always) { try $0.runAggregationQuery($1, $2) },
-      unary("PartitionQuery", .always) { try $0.partitionQuery($1, $2) },
-      unary("ListDocuments", .always) { try $0.listDocuments($1, $2) },
-      unary("ListCollectionIds", .always) { try $0.listCollectionIds($1, $2) },
+      unary("RunAggregationQuery", .always, .any) { try $0.runAggregationQuery($1, $2) },
+      unary("PartitionQuery", .always, .any) { try $0.partitionQuery($1, $2) },
+      unary("ListDocuments", .always, .any) { try $0.listDocuments($1, $2) },
+      unary("ListCollectionIds", .always, .any) { try $0.listCollectionIds($1, $2) },
       unary("CreateDocument", .withID) { try $0.createDocument($1, $2) },
       unary("UpdateDocument", .withID) { try $0.updateDocument($1, $2) },
       unary("DeleteDocument", .withID) { try $0.deleteDocument($1, $2) },
       unary("BatchWrite", .withID) { try $0.batchWrite($1, $2) },
       unary("ExecutePipeline") { try $0.executePipeline($1, $2) },
-      stream("/google.firestore.v1.Firestore/Listen") { GRPCStream($1, GRPCListen($0, $1, StreamDatabase($2))) },
+      stream("/google.firestore.v1.Firestore/Listen", .any) { GRPCStream($1, GRPCListen($0, $1, StreamDatabase($2))) },
       stream("/google.firestore.v1.Firestore/Write") { GRPCStream($1, GRPCWrite($0, $1, StreamDatabase($2))) },
       unary(path: "/grpc.health.v1.Health/Check", .always) { try $0.checkHealth($1, $2) },
       stream("/grpc.health.v1.Health/Watch") { _, call, _ in GRPCStream(call, GRPCHealthWatch(call)) },
@@ -61,18 +61,18 @@ package final class GRPCHandler: API {
   }
 
   private static func unary(
-    _ method: String, _ repetition: RouteRepetition = .never,
+    _ method: String, _ repetition: RouteRepetition = .never, _ node: RouteNode = .owner,
     _ handle: @escaping @Sendable (GRPCHandler, UnsafeRawBufferPointer, GRPCCall) throws -> Void
   ) -> Route<GRPCHandler> {
-    unary(path: "/google.firestore.v1.Firestore/\(method)", repetition, handle)
+    unary(path: "/google.firestore.v1.Firestore/\(method)", repetition, node, handle)
   }
 
   /// A method with one request message.
   private static func unary(
-    path: String, _ repetition: RouteRepetition = .never,
+    path: String, _ repetition: RouteRepetition = .never, _ node: RouteNode = .owner,
     _ handle: @escaping @Sendable (GRPCHandler, UnsafeRawBufferPointer, GRPCCall) throws -> Void
   ) -> Route<GRPCHandler> {
-    Route(.all, [path], kind: .grpc, access: .caller, repetition: repetition, when: { isGRPC($0) }) {
+    Route(.all, [path], kind: .grpc, access: .caller, repetition: repetition, node: node, when: { isGRPC($0) }) {
       handler, request, routed in
       let call = try GRPCCall(request, routed)
       do {
@@ -89,9 +89,11 @@ package final class GRPCHandler: API {
 
   /// A method whose requests are read message by message.
   private static func stream(
-    _ path: String, _ make: @escaping @Sendable (GRPCHandler, GRPCCall, borrowing HTTPRequest) -> GRPCStream
+    _ path: String, _ node: RouteNode = .owner,
+    _ make: @escaping @Sendable (GRPCHandler, GRPCCall, borrowing HTTPRequest) -> GRPCStream
   ) -> Route<GRPCHandler> {
-    .streamed(.all, [path], kind: .grpc, access: .caller, when: { isGRPC($0) }) { handler, request, routed in
+    .streamed(.all, [path], kind: .grpc, access: .caller, node: node, when: { isGRPC($0) }) {
+      handler, request, routed in
       let call = try GRPCCall(request, routed)
       let stream = make(handler, call, request)
       call.stream(stream)

@@ -8,14 +8,14 @@ extension RESTHandler {
   /// The requests that the API handles.
   package static var routes: [Route<RESTHandler>] {
     [
-      row([.get, .head], "{document...}", .always) { try $0.getDocument($1, $2) },
-      row([.get, .head], "{collection...}", .always) { try $0.listDocuments($1, $2) },
+      row([.get, .head], "{document...}", .always, .any) { try $0.getDocument($1, $2) },
+      row([.get, .head], "{collection...}", .always, .any) { try $0.listDocuments($1, $2) },
       row(.post, "{path...}:commit", .withID) { try $0.commit($1, $2) },
-      row(.post, "{path...}:batchGet", .always) { try $0.batchGetDocuments($1, $2) },
-      row(.post, "{path...}:runQuery", .always) { try $0.runQuery($1, $2) },
-      row(.post, "{path...}:runAggregationQuery", .always) { try $0.runAggregationQuery($1, $2) },
-      row(.post, "{path...}:partitionQuery", .always) { try $0.partitionQuery($1, $2) },
-      row(.post, "{path...}:listCollectionIds", .always) { try $0.listCollectionIds($1, $2) },
+      row(.post, "{path...}:batchGet", .always, .any) { try $0.batchGetDocuments($1, $2) },
+      row(.post, "{path...}:runQuery", .always, .any) { try $0.runQuery($1, $2) },
+      row(.post, "{path...}:runAggregationQuery", .always, .any) { try $0.runAggregationQuery($1, $2) },
+      row(.post, "{path...}:partitionQuery", .always, .any) { try $0.partitionQuery($1, $2) },
+      row(.post, "{path...}:listCollectionIds", .always, .any) { try $0.listCollectionIds($1, $2) },
       row(.post, "{path...}:batchWrite", .withID) { try $0.batchWrite($1, $2) },
       row(.post, "{path...}:beginTransaction", .always) { try $0.beginTransaction($1, $2) },
       row(.post, "{path...}:rollback", .always) { try $0.rollback($1, $2) },
@@ -30,10 +30,10 @@ extension RESTHandler {
   }
 
   private static func row(
-    _ methods: HTTPMethods, _ path: String, _ repetition: RouteRepetition = .never,
+    _ methods: HTTPMethods, _ path: String, _ repetition: RouteRepetition = .never, _ node: RouteNode = .owner,
     _ handle: @escaping @Sendable (RESTHandler, RESTRequest, borrowing HTTPRequest) throws -> Void
   ) -> Route<RESTHandler> {
-    Route(methods, DocumentsPath.patterns(path), kind: .rest, access: .caller, repetition: repetition) {
+    Route(methods, DocumentsPath.patterns(path), kind: .rest, access: .caller, repetition: repetition, node: node) {
       handler, request, routed in
       try handle(handler, handler.call(request, routed), request)
     }

@@ -19,6 +19,12 @@ struct StreamDatabase {
     self.init(ofHead: Self.prefix(of: request) ?? Self.parameter(of: request))
   }
 
+  /// The database of a project in the call's header, or `nil` if the header names none of that project.
+  func databaseOfHead(in project: String) -> String? {
+    guard let ofHead, ofHead.project.utf8.elementsEqual(project.utf8) else { return nil }
+    return ofHead.database
+  }
+
   /// Returns the stream's database after a request that contains a database, or none.
   ///
   /// - Throws: ``ModelError`` if the request contains another database than before, or no database is known yet.

@@ -10,6 +10,8 @@ struct ChannelParameters {
   private(set) var backChannel = ChannelSession.BackChannel.streaming
   /// Whether the client ends the channel.
   private(set) var isTerminate = false
+  /// The database of the stream, as its resource name.
+  private(set) var database: String?
   /// The header block of old clients (`$httpHeaders`).
   private(set) var headers: [UInt8]?
 
@@ -22,6 +24,7 @@ struct ChannelParameters {
     guard parameters.value("VER") ?? "8" == "8" else { throw .malformed("VER is not 8") }
     sessionID = parameters.value("SID")
     isTerminate = parameters.value("TYPE") == "terminate"
+    database = parameters.value("database")
     headers = parameters.value("$httpHeaders").map { Array($0.utf8) }
     if let text = parameters.value("AID") {
       guard let number = Int(text), number >= -1 else { throw .malformed("AID is not a number") }

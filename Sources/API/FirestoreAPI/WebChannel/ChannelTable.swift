@@ -27,10 +27,13 @@ final class ChannelTable: Sendable {
 
   let budget: ChannelBudget
   private let limits: Limits
+  private let node: UInt16
   private let entries = Mutex(Entries())
 
-  init(_ limits: Limits = Limits()) {
+  /// Creates an empty table, on a node of a cluster with the number of the node.
+  init(_ limits: Limits = Limits(), node: UInt16 = 0) {
     self.limits = limits
+    self.node = node
     budget = ChannelBudget(bytesMax: limits.heldBytesMax)
   }
 
@@ -39,7 +42,7 @@ final class ChannelTable: Sendable {
 
   /// Reserves an ID for a channel, or returns `nil` if a limit is reached.
   func reserve(_ method: ChannelMethod, from address: String) -> SessionID? {
-    let id = SessionID()
+    let id = SessionID(node: node)
     return entries.withLock { entries in
       let count = entries.countByAddress[address] ?? 0
       guard entries.channels.count < limits.channelsMax, count < limits.addressChannelsMax else { return nil }

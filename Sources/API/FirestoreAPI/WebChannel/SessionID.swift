@@ -1,15 +1,18 @@
-/// The ID of a channel's session: 128 random bits, so that it cannot be guessed. As text it has 32 hexadecimal
-/// digits, which need no escaping.
+/// The ID of a channel's session: the number of the node that has the channel in 16 bits, and 112 random bits, so that it
+/// cannot be guessed. As text it has 32 hexadecimal digits, which need no escaping.
 struct SessionID: Hashable, Sendable {
   private let high: UInt64
   private let low: UInt64
 
-  /// Creates a random ID with the system's generator.
-  init() {
+  /// Creates a random ID with the system's generator, for a channel of this node. A server without a cluster has number 0.
+  init(node: UInt16 = 0) {
     var generator = SystemRandomNumberGenerator()
-    high = generator.next()
+    high = generator.next() as UInt64 >> 16 | UInt64(node) << 48
     low = generator.next()
   }
+
+  /// The number of the node that has the channel.
+  var node: UInt16 { UInt16(high >> 48) }
 
   /// Parses the form of ``text``. Returns `nil` for any other text.
   init?(_ text: String) {

@@ -17,10 +17,10 @@ package final class WebChannelHandler: API {
   private let channels: ChannelTable
   private let makeCall: MakeStream
 
-  /// Creates a handler whose channels carry the streams of a service.
-  package convenience init(_ service: FirestoreService, _ authenticator: Authenticator) {
+  /// Creates a handler whose channels carry the streams of a service, on a node of a cluster with the number of the node.
+  package convenience init(_ service: FirestoreService, _ authenticator: Authenticator, node: UInt16 = 0) {
     let decoder = StreamRequestDecoder(service)
-    self.init(authenticator, channels: ChannelTable()) { method, caller, wake in
+    self.init(authenticator, channels: ChannelTable(node: node)) { method, caller, wake in
       JSONStream(method, service, decoder, as: caller, wake: wake)
     }
   }
@@ -38,7 +38,10 @@ package final class WebChannelHandler: API {
   /// The requests that the API handles.
   package static var routes: [Route<WebChannelHandler>] {
     let opening = ChannelMethod.allCases.map { method in
-      Route<WebChannelHandler>(.post, ["\(method.path)"], kind: .channel, access: .caller, when: { opensChannel($0) }) {
+      Route<WebChannelHandler>(
+        .post, ["\(method.path)"], kind: .channel, access: .caller, node: method == .listen ? .any : .owner,
+        when: { opensChannel($0) }
+      ) {
         try $0.openChannel(method, $1, $2.responder, as: .success($2.caller))
       }
     }
@@ -62,6 +65,15 @@ package final class WebChannelHandler: API {
     if query.split(separator: UInt8(ascii: "&")).contains(where: { $0.starts(with: "SID=".utf8) }) { return false }
     guard let parameters = try? ChannelParameters(query) else { return false }
     return !parameters.isTerminate && parameters.sessionID == nil
+  }
+
+  /// Returns the number of the node that has the channel of a request, or `nil` if the request names no session.
+  package static func node(of request: borrowing HTTPRequest) -> UInt16? {
+    let (path, query) = request.target.pathAndQuery
+    guard path.dropping("/google.firestore.v1.Firestore/")?.suffix(8).elementsEqual("/channel".utf8) ?? false else {
+      return nil
+    }
+    return (try? ChannelParameters(query))?.sessionID.flatMap { SessionID($0) }?.node
   }
 
   /// Returns the caller who opens a channel. Browsers send their header fields in the form, older clients in the

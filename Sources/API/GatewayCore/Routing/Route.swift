@@ -1,6 +1,14 @@
 import DatabaseService
 package import Transport
 
+/// The node of a cluster that handles a request.
+package enum RouteNode: Sendable {
+  /// The owner of the project: requests that write, and those whose state is in the owner's process.
+  case owner
+  /// The node that received the request, when it has what the owner had acknowledged: requests that read documents.
+  case any
+}
+
 /// One row of the route table: the requests that one function of an API handles.
 package struct Route<Target: API>: Sendable {
   /// A function that handles a request whose whole body has arrived.
@@ -21,6 +29,7 @@ package struct Route<Target: API>: Sendable {
   let kind: RequestKind
   let access: RouteAccess
   let repetition: RouteRepetition
+  let node: RouteNode
   let condition: Condition?
   let work: Work
 
@@ -31,28 +40,30 @@ package struct Route<Target: API>: Sendable {
   /// ``RoutePattern``.
   package init(
     _ methods: HTTPMethods, _ paths: [String], kind: RequestKind, access: RouteAccess,
-    repetition: RouteRepetition = .never, when condition: Condition? = nil, handle: @escaping Handle
+    repetition: RouteRepetition = .never, node: RouteNode = .owner, when condition: Condition? = nil,
+    handle: @escaping Handle
   ) {
-    self.init(methods, paths, kind, access, repetition, condition, .handle(handle))
+    self.init(methods, paths, kind, access, repetition, node, condition, .handle(handle))
   }
 
   /// Creates a row for requests whose body is read piece by piece.
   package static func streamed(
-    _ methods: HTTPMethods, _ paths: [String], kind: RequestKind, access: RouteAccess,
+    _ methods: HTTPMethods, _ paths: [String], kind: RequestKind, access: RouteAccess, node: RouteNode = .owner,
     when condition: Condition? = nil, open: @escaping Open
   ) -> Route {
-    Route(methods, paths, kind, access, .never, condition, .open(open))
+    Route(methods, paths, kind, access, .never, node, condition, .open(open))
   }
 
   private init(
     _ methods: HTTPMethods, _ paths: [String], _ kind: RequestKind, _ access: RouteAccess,
-    _ repetition: RouteRepetition, _ condition: Condition?, _ work: Work
+    _ repetition: RouteRepetition, _ node: RouteNode, _ condition: Condition?, _ work: Work
   ) {
     self.methods = methods
     self.paths = paths.map { RoutePattern($0) }
     self.kind = kind
     self.access = access
     self.repetition = repetition
+    self.node = node
     self.condition = condition
     self.work = work
   }

@@ -43,12 +43,17 @@ package struct RouteHead: RoutedEndpoint {
   package let methods: HTTPMethods
   package let paths: [RoutePattern]
   let repetition: RouteRepetition
+  let node: RouteNode
+  /// Whether the body is read piece by piece.
+  let isStreamed: Bool
   private let condition: (@Sendable (borrowing HTTPRequest) -> Bool)?
 
   init<Target: API>(_ route: Route<Target>) {
     methods = route.methods
     paths = route.paths
     repetition = route.repetition
+    node = route.node
+    isStreamed = if case .open = route.work { true } else { false }
     condition = route.condition
   }
 

@@ -7,7 +7,8 @@ import Glibc
 /// The statement is the *envelope*: the first field of the request's head, `hearth-envelope`, has the format, the
 /// client's HTTP version, flags, the client's address and the id of the request, separated by blanks. The flags say
 /// which fields follow it: `h` one with the client's host, `t` one with its target, if that is not a path. All fields
-/// after these are the client's own. So a client's field has no effect, whatever its name.
+/// after these are the client's own. So a client's field has no effect, whatever its name. The flag `n` says that the
+/// request has no client: the node makes it itself (``NodeClient``).
 final class RelayedClient: Sendable {
   static let fieldName: StaticString = "hearth-envelope"
   static let hostName: StaticString = "hearth-host"
@@ -24,6 +25,8 @@ final class RelayedClient: Sendable {
   let isFromProxy: Bool
   let hasHost: Bool
   let hasTarget: Bool
+  /// Whether the node itself makes the request.
+  let isNode: Bool
   /// The id that all tries of a request share, or `nil` for a request that may be repeated anyway.
   let requestID: [UInt8]?
 
@@ -39,7 +42,21 @@ final class RelayedClient: Sendable {
     isFromProxy = request.isFromProxy
     hasHost = request.header("host") != nil
     hasTarget = request.target.first != UInt8(ascii: "/")
+    isNode = false
     self.requestID = requestID
+  }
+
+  /// Describes a request that a node makes itself.
+  init() {
+    address = ""
+    addressBytes = []
+    version = .http2
+    isFromAdminSocket = false
+    isFromProxy = false
+    hasHost = false
+    hasTarget = false
+    isNode = true
+    requestID = nil
   }
 
   /// Reads an envelope. Returns `nil` if it is malformed.
@@ -54,6 +71,7 @@ final class RelayedClient: Sendable {
     isFromProxy = flags.contains(UInt8(ascii: "p"))
     hasHost = flags.contains(UInt8(ascii: "h"))
     hasTarget = flags.contains(UInt8(ascii: "t"))
+    isNode = flags.contains(UInt8(ascii: "n"))
     address = parts[3].elementsEqual("-".utf8) ? "" : String(decoding: parts[3], as: UTF8.self)
     addressBytes = Self.bytes(of: address)
     if parts[4].elementsEqual("-".utf8) {
@@ -71,6 +89,7 @@ final class RelayedClient: Sendable {
     if isFromProxy { flags += "p" }
     if hasHost { flags += "h" }
     if hasTarget { flags += "t" }
+    if isNode { flags += "n" }
     var text = Array("1 \(version.relayed) \(flags.isEmpty ? "-" : flags) \(address.isEmpty ? "-" : address) ".utf8)
     guard let requestID else { return text + [UInt8(ascii: "-")] }
     for byte in requestID { text += [Self.digits[Int(byte >> 4)], Self.digits[Int(byte & 15)]] }

@@ -32,6 +32,17 @@ struct RelayedHead {
     }
   }
 
+  /// Makes the head of a request of this node itself, with the method POST.
+  init(ofNode path: String) {
+    add(":method", "POST")
+    add(":scheme", "https")
+    add(":authority", "peer")
+    var path = path
+    path.withUTF8 { add(":path", UnsafeRawBufferPointer($0)) }
+    envelopeIndex = fields.count
+    RelayedClient().text.withUnsafeBytes { add(RelayedClient.fieldName, $0) }
+  }
+
   private func isRelayed(
     _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, connection: UnsafeRawBufferPointer?, isWhole: Bool
   ) -> Bool {

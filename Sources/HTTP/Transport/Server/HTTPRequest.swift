@@ -62,6 +62,10 @@ package struct HTTPRequest: ~Copyable {
   /// Whether another node of the cluster relayed the request. Such a request must not be relayed again.
   package var isRelayed: Bool { client != nil }
 
+  /// Whether another node of the cluster makes the request itself, for no client. Only a connection whose handshake proved
+  /// the cluster's key can have one; no part of a client's request can say so.
+  package var isFromNode: Bool { client?.isNode ?? false }
+
   /// The 16 bytes that all tries of a relayed request share, so that it can be recognized, or `nil` if the request is not
   /// relayed, or has a safe method.
   package var relayedRequestID: [UInt8]? { client?.requestID }
@@ -107,6 +111,23 @@ package struct HTTPRequest: ~Copyable {
   package func withPeerAddress<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     if let client { return client.addressBytes.withUnsafeBytes(body) }
     return PeerAddress.with(socket, body)
+  }
+
+  /// Copies the request, so that it can be handled after the call that receives it.
+  func copied() -> HeldRequest.Copy {
+    var end = 0
+    for field in fields { end = max(end, Int(max(field.nameStart + field.nameCount, field.valueStart + field.valueCount))) }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(end + target.count + body.count + InputBuffer.paddingBytes)
+    bytes.append(raw: UnsafeRawBufferPointer(start: message, count: end))
+    bytes.append(raw: target)
+    bytes.append(raw: body)
+    let bodyEnd = bytes.count
+    bytes.append(contentsOf: repeatElement(0, count: InputBuffer.paddingBytes))
+    return HeldRequest.Copy(
+      version: version, method: method, bytes: bytes, target: end..<(end + target.count),
+      body: (end + target.count)..<bodyEnd, fields: Array(fields), socket: socket,
+      isFromAdminSocket: isFromAdminSocket, isFromProxy: isFromProxy, client: client)
   }
 
   private func value(of field: HeaderField) -> UnsafeRawBufferPointer {

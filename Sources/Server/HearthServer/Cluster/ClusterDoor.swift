@@ -3,24 +3,41 @@ import GatewayCore
 import Synchronization
 import Transport
 
-/// Passes the requests that a node of a cluster receives to the project's stack if this node owns the cluster, and otherwise
-/// to the owner. Health checks are answered by each node itself.
+/// Passes the requests that a node of a cluster receives to the project's stack if this node owns the cluster. Otherwise the
+/// node reads documents itself, and everything else goes to the owner. Health checks are answered by each node itself.
 final class ClusterDoor: RequestHandler {
   private let relay: Relay
+  private let channels: ChannelRelays
   private let operations: RequestDispatcher
-  private let owned = Mutex<OwnerRequests?>(nil)
+  private let parts = Mutex(Parts())
+
+  private struct Parts {
+    var owned: OwnerRequests?
+    var reads: FreshReads?
+    /// Serves the log to other nodes.
+    var log: LogStreamHandler?
+    /// The number of this node.
+    var node: UInt16 = 0
+  }
 
   /// Creates a door that relays everything but `operations`: `/healthz` and `/readyz`.
-  init(_ relay: Relay, operations: RequestDispatcher) {
+  init(_ relay: Relay, _ channels: ChannelRelays, operations: RequestDispatcher) {
     self.relay = relay
+    self.channels = channels
     self.operations = operations
   }
 
   /// Sets the handler of requests while this node owns the cluster, or `nil` if another node does.
-  func serve(_ requests: OwnerRequests?) { owned.withLock { $0 = requests } }
+  func serve(_ requests: OwnerRequests?) { parts.withLock { $0.owned = requests } }
+
+  /// Sets the handler of reads while another node owns the cluster, or `nil` if this node cannot read.
+  func read(_ reads: FreshReads?) { parts.withLock { $0.reads = reads } }
+
+  /// Sets the handler of the nodes that follow the log, and the number of this node.
+  func join(_ log: LogStreamHandler, node: UInt16) { parts.withLock { ($0.log, $0.node) = (log, node) } }
 
   /// Whether requests are served here.
-  var isOwner: Bool { owned.withLock { $0 != nil } }
+  var isOwner: Bool { parts.withLock { $0.owned != nil } }
 
   func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
     let handler = exchange.chosen ?? choose(request)
@@ -36,8 +53,21 @@ final class ClusterDoor: RequestHandler {
 
   private func choose(_ request: borrowing HTTPRequest) -> any RequestHandler {
     if !request.isRelayed, Self.isOperation(request) { return operations }
+    let parts = parts.withLock { $0 }
+    if request.isFromNode { return parts.log ?? relay }
+    if let node = HTTPGateway.nodeOfChannel(in: request) { return handler(ofChannelAt: node, request, parts) }
+    if let owned = parts.owned { return owned }
     // A relay refuses requests that another node relayed: their node must look for the owner again.
-    return owned.withLock { $0 } ?? relay
+    guard let reads = parts.reads, !request.isRelayed else { return relay }
+    return reads.handler(of: request) ?? relay
+  }
+
+  /// Returns the handler of a request for an open channel. A node without the channel responds that it is unknown.
+  private func handler(
+    ofChannelAt node: UInt16, _ request: borrowing HTTPRequest, _ parts: Parts
+  ) -> any RequestHandler {
+    if node != parts.node, !request.isRelayed, let relay = channels.relay(to: node) { return relay }
+    return parts.owned ?? parts.reads?.channels ?? relay
   }
 
   private static func isOperation(_ request: borrowing HTTPRequest) -> Bool {

@@ -16,11 +16,15 @@ import Transport
 /// 1. The node registers its address, applies the log, and relays requests to the owner.
 /// 2. If it becomes the owner, it opens the project on its replica (``OwnedProject``), with the deployed configuration.
 /// 3. If another node owns the cluster, it closes the project and relays again.
+/// 4. Meanwhile it follows the owner's log over a stream (``LogFollower``), and reads documents from its replica itself
+///    (``FollowedProject``).
 final class ClusteredNode: Sendable {
   /// Handles the requests of clients.
   let door: ClusterDoor
   /// The project while this node owns the cluster.
   let owned: OwnedProject
+  /// The project while another node does.
+  private let followed: FollowedProject
 
   private struct State {
     /// The epoch in which the project is open here.
@@ -37,6 +41,8 @@ final class ClusteredNode: Sendable {
     var isStopping = false
     /// Why PostgreSQL could not be asked the last time.
     var problem: String?
+    /// The configuration with which this node follows, and its version.
+    var followed: (version: Int64, ClusterConfiguration)?
   }
 
   private let configuration: HearthConfiguration
@@ -47,23 +53,28 @@ final class ClusteredNode: Sendable {
   private let peers: NodeServer
   private let address: NodeAddress
   private let relay: Relay
-  private let owner: OwnerAddress
+  private let owner: KnownAddress
   private let deployed: DeployedFiles
+  private let replica: Replica
+  private let follower: LogFollower
+  private let channels: ChannelRelays
+  private let watch = Mutex(NodeWatch())
   private let timing: ClusterTiming
   private let state = Mutex(State())
   /// Opens and closes the project, and asks PostgreSQL about the cluster.
-  private let queue = DispatchQueue(label: "hearth.cluster.node", qos: .userInitiated)
+  private let queue: DispatchQueue
 
   /// Joins a cluster: listens for other nodes, registers, and opens the replica. Nothing is served before ``start()``.
   ///
   /// - Parameters:
   ///   - limits: those of the server for clients.
   ///   - operations: the handler of `/healthz` and `/readyz`.
+  ///   - followed: the project while another node owns the cluster.
   ///   - makeOwned: makes the project, from a function that ends the requests which other nodes relayed to a stack.
   /// - Throws: ``HearthError`` if PostgreSQL, the key, the address or the directory cannot be used.
   init(
     _ configuration: HearthConfiguration, _ settings: ClusterSettings, _ directory: DataDirectory,
-    limits: TransportConfiguration, operations: RequestDispatcher,
+    limits: TransportConfiguration, operations: RequestDispatcher, followed: FollowedProject,
     makeOwned: (_ cancel: @escaping @Sendable (ObjectIdentifier) -> Void) -> OwnedProject
   ) throws(HearthError) {
     self.configuration = configuration
@@ -72,8 +83,11 @@ final class ClusteredNode: Sendable {
     timing.poll = 100_000
     self.timing = timing
     deployed = DeployedFiles(directory: directory.path)
+    self.followed = followed
+    let queue = DispatchQueue(label: "hearth.cluster.node", qos: .userInitiated)
+    self.queue = queue
     let events = NodeEvents()
-    let owner = OwnerAddress()
+    let owner = KnownAddress()
     self.owner = owner
     do {
       let catalog = try ClusterCatalog(settings.url)
@@ -89,7 +103,8 @@ final class ClusteredNode: Sendable {
       var relaying = RelayConfiguration(limits: limits)
       relaying.isRepeatable = { request in HTTPGateway.repeatableRequests.repetition(of: request) != .never }
       relay = try Relay(key: key, configuration: relaying) { owner.target }
-      door = ClusterDoor(relay, operations: operations)
+      channels = ChannelRelays(key: key, relaying)
+      door = ClusterDoor(relay, channels, operations: operations)
       peers = try NodeServer(
         key: key, host: settings.peerAddress.host, port: settings.peerAddress.port, limits: limits,
         handler: door)
@@ -98,16 +113,24 @@ final class ClusteredNode: Sendable {
         directory: directory.path, lockFile: directory.lockFile, address: address.description,
         software: Server.version, in: catalog, timing: timing)
       let files = ReplicaDirectory(directory: directory, project: project, mapBytes: configuration.mapBytes)
-      let replica = try Replica(
+      replica = try Replica(
         try files.files(), secret: identity.secret, sealed: SealedStores(seal: try AccountsSeal(settings.key)))
       tables = try PostgresTables(settings.url, secret: identity.secret, timing: timing)
-      member = ClusterMember(number: registration.node, tables: tables, replica: replica, timing: timing) {
-        events.node?.receive($0)
-      }
+      member = ClusterMember(
+        number: registration.node, tables: tables, replica: replica, timing: timing,
+        applied: { followed.noteApplied($0) }, events: { events.node?.receive($0) })
+      door.join(LogStreamHandler(member), node: UInt16(truncatingIfNeeded: registration.node))
+      follower = LogFollower(
+        member, try NodeClient(key: key),
+        configure: { version in queue.async { events.node?.configureFollowed(version) } },
+        later: { work in queue.asyncAfter(deadline: .now() + .milliseconds(Self.connectMilliseconds), execute: work) })
     } catch { throw Self.error(error) }
     owned = makeOwned { [peers] stack in peers.cancelRequests { OwnerRequests.isOwned($0, by: stack) } }
     events.node = self
   }
+
+  /// The pause before another try to follow the owner's log.
+  private static let connectMilliseconds = 50
 
   private static func error(_ error: any Error) -> HearthError {
     switch error {
@@ -149,6 +172,7 @@ final class ClusteredNode: Sendable {
       state.withLock { $0.isStopping = true }
       member.setMayOwn(false)
       giveAway()
+      follow(nil as NodeAddress?)
     }
     let deadline = DispatchTime.now() + .seconds(3)
     while member.status.role != .follower, DispatchTime.now() < deadline { usleep(2_000) }
@@ -157,6 +181,7 @@ final class ClusteredNode: Sendable {
   /// Leaves the cluster. No client's request is under way any more.
   func stop() {
     peers.stop(graceSeconds: 1)
+    follower.stop()
     queue.sync {}
     owned.close()
     do throws(ReplicaError) { try member.stop() } catch {
@@ -205,17 +230,25 @@ final class ClusteredNode: Sendable {
   private func serve(
     _ newest: (version: Int64, ClusterConfiguration), _ epoch: UInt64, _ floor: Int64
   ) throws(HearthError) {
-    var configuration = configuration
-    configuration.project = project
-    try deployed.apply(newest.1, to: &configuration)
+    follow(nil as NodeAddress?)
+    let configuration = try self.configuration(with: newest.1)
     let requests = try owned.open(configuration, .replicas(member, project: project, floor: floor))
     state.withLock { state in
       (state.epoch, state.floor) = (epoch, floor)
       (state.version, state.deployed) = newest
     }
+    member.feed.setConfiguration(newest.version)
     door.serve(requests)
     owner.set(address)
     relay.targetChanged()
+  }
+
+  /// Returns the configuration of the server with the deployed files.
+  private func configuration(with deployed: ClusterConfiguration) throws(HearthError) -> HearthConfiguration {
+    var configuration = configuration
+    configuration.project = project
+    try self.deployed.apply(deployed, to: &configuration)
+    return configuration
   }
 
   /// Closes the project, because this node is not the owner any more.
@@ -256,9 +289,73 @@ final class ClusteredNode: Sendable {
       guard owner.target != found.map(RelayTarget.node) ?? .none else { return }
       owner.set(found)
       relay.targetChanged()
+      follow(found)
     } catch {
       // The next poll tries again.
       owner.set(nil)
+    }
+  }
+
+  // MARK: Following
+
+  /// Follows the log of a node. With `nil`, ends that and everything that this node reads itself.
+  private func follow(_ address: NodeAddress?) {
+    if address == nil {
+      door.read(nil)
+      followed.retire()
+      state.withLock { $0.followed = nil }
+    }
+    follower.follow(address)
+  }
+
+  /// Puts a configuration in force that is in force at the owner, not a later one: no commit may be judged by older rules than
+  /// a read before it. Then this node reads documents itself.
+  private func configureFollowed(_ version: Int64) {
+    let before = state.withLock { $0.followed }
+    guard state.withLock({ $0.epoch == nil && !$0.isStopping }), version > before?.version ?? 0 else { return }
+    do {
+      guard let configuration = try catalog.configuration(version: version) else {
+        throw HearthError.data("the cluster has no configuration \(version)")
+      }
+      try deployed.write(configuration)
+      if let before, let stack = followed.stack, Self.changesOnlyRules(before.1, configuration) {
+        stack.reloadRules()
+      } else {
+        door.read(nil)
+        followed.retire()
+      }
+      state.withLock { $0.followed = (version, configuration) }
+      follower.setConfiguration(version)
+      if followed.stack == nil { readWhenNewest() }
+    } catch {
+      self.configuration.log(
+        .warn, "cluster.following", "node \(number) passes reads to the owner: \(Self.error(error).description)")
+      follower.refuseUnconfigured()
+      queue.asyncAfter(deadline: .now() + .seconds(1)) { self.configureFollowed(version) }
+    }
+  }
+
+  /// Opens the project for reading when the replica has everything. Before that, it may have a part of a commit.
+  private func readWhenNewest() {
+    follower.whenNewest { [weak self] isNewest in
+      guard isNewest, let self else { return }
+      queue.async { self.read() }
+    }
+  }
+
+  private func read() {
+    guard let configuration = state.withLock({ $0.epoch == nil && !$0.isStopping ? $0.followed?.1 : nil }),
+      followed.stack == nil
+    else { return }
+    do throws(HearthError) {
+      let stores = ProjectStores.followed(replica, node: number, project: project, freshness: follower)
+      guard try followed.open(self.configuration(with: configuration), stores) else { return }
+      door.read(FreshReads(followed, follower, relay, project: project, replica))
+      self.configuration.log(
+        .info, "cluster.reading", "node \(number) reads documents itself", [("node", .integer(Int(number)))])
+    } catch {
+      self.configuration.log(
+        .warn, "cluster.following", "node \(number) passes reads to the owner: \(error.description)")
     }
   }
 
@@ -270,8 +367,12 @@ final class ClusteredNode: Sendable {
     queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.poll() }
     checkClock()
     checkDraining()
+    followed.maintain()
+    // It could not be opened before.
+    if followed.stack == nil, state.withLock({ $0.epoch == nil && $0.followed != nil }) { readWhenNewest() }
     do throws(PostgresFailure) {
       let cluster = try catalog.state()
+      channels.update(watch.withLock { $0.note(cluster.members, at: BootTime.now()) })
       let problem = state.withLock { state in
         defer { state.problem = nil }
         return state.problem
@@ -342,6 +443,7 @@ final class ClusteredNode: Sendable {
       if Self.changesOnlyRules(before.deployed, newest.1), let stack = owned.stack {
         stack.reloadRules()
         state.withLock { ($0.version, $0.deployed) = newest }
+        member.feed.setConfiguration(newest.version)
       } else {
         door.serve(nil)
         owner.set(nil)
@@ -364,14 +466,14 @@ final class ClusteredNode: Sendable {
   }
 }
 
-/// The address of the node that owns the cluster.
-final class OwnerAddress: Sendable {
+/// The address of a node, or none.
+final class KnownAddress: Sendable {
   private let address = Mutex<NodeAddress?>(nil)
 
   /// The target of a relay.
   var target: RelayTarget { address.withLock { $0.map(RelayTarget.node) ?? .none } }
 
-  /// Sets the address, or `nil` if no owner is known.
+  /// Sets the address, or `nil` if none is known.
   func set(_ owner: NodeAddress?) { address.withLock { $0 = owner } }
 }
 

@@ -60,6 +60,26 @@ extension ProjectStores {
       lastMark: { id throws(StorageError) in
         guard id.project == project else { return 0 }
         return try DocumentDatabase.lastMark(in: store(StoreName(database: id.database), id.name))
-      }, floor: floor)
+      }, floor: floor, node: UInt16(truncatingIfNeeded: member.number))
+  }
+}
+
+extension ProjectStores {
+  /// The stores of a node that does not own the cluster. They can only be read; `freshness` waits for the owner's commits.
+  static func followed(
+    _ replica: Replica, node: UInt32, project: String, freshness: any FreshnessGate
+  ) -> ProjectStores {
+    ProjectStores(
+      database: { id in
+        guard id.project == project else { return nil }
+        return StoreName(database: id.database).flatMap { replica.followedStore($0) }
+      },
+      accounts: { () throws(StorageError) in
+        guard let store = replica.followedStore(.accounts) else { throw .notOwner(of: "accounts", owner: nil) }
+        return store
+      },
+      filesMetadata: { () throws(StorageError) in throw .notOwner(of: "files", owner: nil) },
+      lastMark: { _ in 0 },
+      node: UInt16(truncatingIfNeeded: node), freshness: freshness)
   }
 }

@@ -91,7 +91,7 @@ final class ProjectStack: Sendable {
       usesTLS: configuration.tls != nil, hostName: configuration.host,
       addresses: addresses.addresses(publicURL: configuration.publicURL), sites: hosting.sites,
       sdk: hosting.sdk, decisionLog: observer?.log, rulesFile: rulesFile, console: console, operations: operations,
-      project: configuration.isOneOfSeveral ? configuration.project : nil)
+      project: configuration.isOneOfSeveral ? configuration.project : nil, node: stores.node)
   }
 
   /// Checks the files that a configuration names, without opening anything of the data directory.
@@ -175,6 +175,9 @@ final class ProjectStack: Sendable {
     hosting.reload()
   }
 
+  /// Reads the keys of trusted issuers that changed.
+  func reloadIssuers() { issuers.reload() }
+
   // MARK: Opening
 
   private static func openAccounts(
@@ -256,7 +259,8 @@ final class ProjectStack: Sendable {
         ? IndexLog { configuration.log(.info, "index.progress", $0) }.observer : nil,
       scratch: ScratchSpace(configuration.scratchBudget, directory: directory?.path),
       blanks: mode.createsWhatRequestsName ? blankDatabases(directory) : nil, quota: quotas.documents,
-      commitMemory: configuration.commitMemory, floor: stores.floor
+      commitMemory: configuration.commitMemory, adopts: stores.freshness == nil, freshness: stores.freshness,
+      floor: stores.floor
     ) { (id) throws(StorageError) in
       guard mode.createsWhatRequestsName || declared.contains(id) else { return nil }
       return try stores.database(id)

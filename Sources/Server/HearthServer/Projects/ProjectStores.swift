@@ -1,3 +1,4 @@
+import Accounts
 import DocumentModel
 import DocumentStore
 import Glibc
@@ -18,6 +19,16 @@ struct ProjectStores: Sendable {
   let lastMark: @Sendable (DatabaseID) throws(StorageError) -> UInt64
   /// The versions of all commits are above this one, in microseconds since 1970. `nil` is no bound.
   var floor: Int64?
+  /// The number of this node in its cluster, or 0.
+  var node: UInt16 = 0
+  /// If another node writes to the stores: waits for its commits.
+  var freshness: (any FreshnessGate)?
+
+  /// Whether the store of the accounts can be opened and was initialized, which its first writer does.
+  func hasAccounts() -> Bool {
+    guard let store = try? accounts() else { return false }
+    return (try? AccountStore.isInitialized(store)) ?? false
+  }
 
   private static let inMemoryMetadataBytesMax = 512 << 20
 

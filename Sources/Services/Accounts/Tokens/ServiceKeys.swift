@@ -57,22 +57,46 @@ package final class ServiceKeys: Sendable {
     self.revocations = revocations
     self.project = project
     self.now = now
+    keys = Mutex(try Self.read(store, known: [:]))
+    if let stored = try Self.secret(in: store) {
+      secret = stored
+    } else {
+      let made = RandomBytes.make(crypto_auth_hmacsha256_keybytes())
+      try store.write { (txn) throws(StorageError) in try txn.put(Self.secretKey, made) }
+      secret = made
+    }
+  }
+
+  private static let secretKey = AccountsKey(.meta).ending("secret").bytes
+
+  private static func secret(in store: any KeyValueStore) throws(StorageError) -> [UInt8]? {
+    guard let stored = try store.read(secretKey), stored.count == crypto_auth_hmacsha256_keybytes() else { return nil }
+    return stored
+  }
+
+  /// Whether a store has the key that signs access tokens.
+  static func hasSecret(_ store: any KeyValueStore) throws(StorageError) -> Bool { try secret(in: store) != nil }
+
+  /// Reads the keys by ID. The row of a key never changes, so those of known keys are not decoded.
+  private static func read(
+    _ store: any KeyValueStore, known: [String: ServiceKey]
+  ) throws(StorageError) -> [String: ServiceKey] {
     var found: [String: ServiceKey] = [:]
     for (id, row) in try store.rows(AccountsKey(.serviceKeys), limit: .max) {
-      guard let key = ServiceKey(id: String(decoding: id, as: UTF8.self), row: row) else {
+      let id = String(decoding: id, as: UTF8.self)
+      guard let key = known[id] ?? ServiceKey(id: id, row: row) else {
         throw .corruption(path: "the account store", detail: "the row of a service key is not valid")
       }
       found[key.id] = key
     }
-    keys = Mutex(found)
-    let secretKey = AccountsKey(.meta).ending("secret").bytes
-    if let stored = try store.read(secretKey), stored.count == crypto_auth_hmacsha256_keybytes() {
-      secret = stored
-    } else {
-      let made = RandomBytes.make(crypto_auth_hmacsha256_keybytes())
-      try store.write { (txn) throws(StorageError) in try txn.put(secretKey, made) }
-      secret = made
-    }
+    return found
+  }
+
+  /// Reads the keys again, after another process wrote to the store.
+  /// - Throws: ``StorageError`` if the store fails; `corruption` if a row is not valid.
+  func reload() throws(StorageError) {
+    let found = try Self.read(store, known: keys.withLock { $0 })
+    keys.withLock { $0 = found }
   }
 
   var nowSeconds: Int64 { now() / 1_000_000 }

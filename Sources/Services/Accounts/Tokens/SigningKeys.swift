@@ -56,14 +56,27 @@ package final class SigningKeys: Sendable {
     self.store = store
     self.revocations = revocations
     self.now = now
+    keys = Mutex(try Self.read(store, known: []))
+  }
+
+  /// Reads the keys, oldest first. The row of a key never changes, so those of known keys are not decoded.
+  private static func read(_ store: any KeyValueStore, known: [Key]) throws(StorageError) -> [Key] {
     var found: [Key] = []
-    for (id, row) in try store.rows(AccountsKey(.signingKeys), limit: Self.keysMax) {
-      guard let key = Key(id: String(decoding: id, as: UTF8.self), row: row) else {
+    for (id, row) in try store.rows(AccountsKey(.signingKeys), limit: keysMax) {
+      let id = String(decoding: id, as: UTF8.self)
+      guard let key = known.first(where: { $0.id == id }) ?? Key(id: id, row: row) else {
         throw .corruption(path: "the account store", detail: "the row of a signing key is not valid")
       }
       found.append(key)
     }
-    keys = Mutex(found.sorted(by: Self.isOlder))
+    return found.sorted(by: isOlder)
+  }
+
+  /// Reads the keys again, after another process wrote to the store.
+  /// - Throws: ``StorageError`` if the store fails; `corruption` if a row is not valid.
+  func reload() throws(StorageError) {
+    let found = try Self.read(store, known: keys.withLock { $0 })
+    keys.withLock { $0 = found }
   }
 
   private static func isOlder(_ a: Key, _ b: Key) -> Bool { (a.fromSeconds, a.id) < (b.fromSeconds, b.id) }

@@ -56,6 +56,7 @@ package final class DatabaseRegistry: Sendable {
   private let open: Opener
   private let queues: WorkQueues
   private let adopts: Bool
+  private let freshness: (any FreshnessGate)?
   private let floor: Int64?
   private let indexes: Indexes
   private let indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)?
@@ -87,14 +88,15 @@ package final class DatabaseRegistry: Sendable {
   /// is called on the writers' threads with reports on background work on indexes. The queries on all databases share
   /// `scratch`, their documents share `quota`, and their unfinished commits share `commitMemory`, by default with all
   /// others of the process. The databases and their listeners work on `queues`. If `adopts` is `false`, they can only be
-  /// read until ``DocumentDatabase/adopt(indexes:origin:floor:)`` is called. The versions of their commits are above `floor`, in
+  /// read until ``DocumentDatabase/adopt(indexes:origin:floor:)`` is called, and `freshness` waits for the commits of the process that
+  /// writes to them. The versions of their commits are above `floor`, in
   /// microseconds since 1970.
   package init(
     retention: Retention = Retention(), clock: Clock = .system, idleSeconds: Int?,
     editions: @escaping Editions = { _ in .standard }, indexes: @escaping Indexes = { _ in nil },
     indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)? = nil, scratch: ScratchSpace = .process,
     blanks: BlankDatabases? = nil, quota: Quota = Quota(.documents, of: "demo"), commitMemory: MemoryShare? = nil,
-    queues: WorkQueues = .threads, adopts: Bool = true, floor: Int64? = nil,
+    queues: WorkQueues = .threads, adopts: Bool = true, freshness: (any FreshnessGate)? = nil, floor: Int64? = nil,
     open: @escaping Opener
   ) {
     self.commitMemory = commitMemory ?? CommitQueue.processMemory
@@ -102,6 +104,7 @@ package final class DatabaseRegistry: Sendable {
     self.quota = quota
     self.queues = queues
     self.adopts = adopts
+    self.freshness = freshness
     self.floor = floor
     self.scratch = scratch
     self.indexes = indexes
@@ -139,7 +142,8 @@ package final class DatabaseRegistry: Sendable {
         if let indexObserver { observer = { reports in indexObserver(id, reports) } }
         let database = try DocumentDatabase(
           id: id, edition: editions(id), store: store, retention: retention, clock: clock, indexObserver: observer,
-          counters: counters, scratch: scratch, use: use(of: id), commitMemory: commitMemory, queues: queues)
+          counters: counters, scratch: scratch, use: use(of: id), commitMemory: commitMemory, queues: queues,
+          freshness: freshness)
         if adopts { try database.adopt(indexes: indexes(id), origin: blanks?.origin, floor: floor) }
         database.continueBackgroundWork()
         entries[id] = Entry(database: database, lastUsed: now)

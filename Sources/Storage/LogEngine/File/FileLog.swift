@@ -14,6 +14,9 @@ package protocol CommitLog: AnyObject {
   ///   After any other ``StorageError`` nothing was appended; if ``failure`` is `nil`, the caller may try again.
   func append(_ batch: CommitBatch) throws(StorageError) -> LogPosition
 
+  /// Notes that readers of the store see the commit at a position, which was appended before. Called by its writer.
+  func noteReadable(_ position: LogPosition)
+
   /// The error after which the log accepts no commits until the store is opened again.
   var failure: StorageError? { get }
 
@@ -25,6 +28,11 @@ package protocol CommitLog: AnyObject {
   /// Removes the log with all its commits. Nothing is appended later.
   /// - Throws: ``StorageError`` if files cannot be removed.
   func removeAll() throws(StorageError)
+}
+
+extension CommitLog {
+  /// Does nothing.
+  package func noteReadable(_ position: LogPosition) {}
 }
 
 /// A ``CommitLog`` in files: numbered segments, each with its space allocated before its first record.

@@ -145,6 +145,7 @@ final class LoggedTables: @unchecked Sendable {
       view.active.ranges = ranges
       view.position = position
     }
+    place.log?.noteReadable(position)
     startFlushIfFull()
   }
 

@@ -11,8 +11,8 @@ final class HearthPeer: DocumentServer {
   let process: ChildProcess
   let secondsToFirstAnswer: Double
 
-  private static let binary = "\(Run.productsDirectory)/hearth"
-  private static let documents = "/v1/projects/bench/databases/(default)/documents"
+  static let binary = "\(Run.productsDirectory)/hearth"
+  static let documents = "/v1/projects/bench/databases/(default)/documents"
 
   /// Starts the server with further arguments. Without a data directory it runs in memory.
   /// - Throws: ``BenchmarkError`` if the server does not start.

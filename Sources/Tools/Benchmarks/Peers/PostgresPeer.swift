@@ -11,15 +11,15 @@ final class PostgresPeer {
     return findProgram("psql") == nil ? "psql is not installed (Debian: postgresql-client-15)" : nil
   }
 
-  private static let programs = "/usr/lib/postgresql/15/bin"
+  static let programs = "/usr/lib/postgresql/15/bin"
 
   let process: ChildProcess
-  private let port: Int
+  let port: Int
   private let directory: String
 
-  /// Starts a server with an empty database.
+  /// Starts a server with an empty database. If `isDurable`, a commit returns when it is on the disk.
   /// - Throws: ``BenchmarkError`` if it does not start.
-  init() throws {
+  init(isDurable: Bool = false) throws {
     directory = try Run.makeDirectory("postgres")
     port = try LoadClient.freePort()
     // The account of the server must be able to reach its folder.
@@ -35,7 +35,7 @@ final class PostgresPeer {
     guard made.wait(seconds: 120) == 0 else { throw BenchmarkError("initdb failed") }
     let settings = [
       "listen_addresses=127.0.0.1", "port=\(port)", "unix_socket_directories=", "shared_buffers=1GB", "work_mem=64MB",
-      "maintenance_work_mem=512MB", "effective_cache_size=2GB", "synchronous_commit=off",
+      "maintenance_work_mem=512MB", "effective_cache_size=2GB", "synchronous_commit=\(isDurable ? "on" : "off")",
     ]
     process = try ChildProcess(
       asServer + ["\(Self.programs)/postgres", "-D", data] + settings.flatMap { ["-c", $0] },

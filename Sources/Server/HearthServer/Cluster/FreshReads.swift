@@ -1,0 +1,59 @@
+import Gateway
+import GatewayCore
+import Replication
+import Transport
+
+/// The requests that a node handles itself while another one owns the cluster: they read documents.
+///
+/// A request waits until the replica has every commit that the owner had acknowledged when the request arrived. If that
+/// cannot be found out, or the request names something that only the owner has, the relay passes it to the owner.
+final class FreshReads: RequestHandler {
+  private let followed: FollowedProject
+  private let gate: LogFollower
+  private let relay: Relay
+  private let project: String
+  private let replica: Replica
+
+  init(_ followed: FollowedProject, _ gate: LogFollower, _ relay: Relay, project: String, _ replica: Replica) {
+    self.followed = followed
+    self.gate = gate
+    self.relay = relay
+    self.project = project
+    self.replica = replica
+  }
+
+  /// The handler of requests for channels that are open at this node.
+  var channels: (any RequestHandler)? { followed.requests }
+
+  /// Returns the handler of a request, or `nil` if the owner must handle it.
+  func handler(of request: borrowing HTTPRequest) -> (any RequestHandler)? {
+    switch HTTPGateway.anyNodeRequests.form(of: request) {
+    case nil: nil
+    case .whole: self
+    // The targets of a stream wait one by one.
+    case .stream: isReadable(request) ? followed.requests : nil
+    }
+  }
+
+  /// Whether the request reads a database that the replica has.
+  private func isReadable(_ request: borrowing HTTPRequest) -> Bool {
+    guard let database = HTTPGateway.databaseRead(by: request, of: project), let name = StoreName(database: database)
+    else { return false }
+    return replica.loggedStore(name) != nil
+  }
+
+  func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
+    guard isReadable(request), let held = HeldRequest(request, exchange) else {
+      exchange.chosen = relay
+      return relay.handle(request, exchange)
+    }
+    let waiting = LoopBound(held, to: exchange.loop)
+    gate.whenNewest { [followed, relay] isNewest in
+      waiting.onLoop { held in
+        // The stack of this moment has the configuration that the owner had when it answered.
+        let handler: any RequestHandler = (isNewest ? followed.requests : nil) ?? relay
+        held.handle(by: handler)
+      }
+    }
+  }
+}

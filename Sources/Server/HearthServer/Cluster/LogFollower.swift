@@ -1,0 +1,229 @@
+import DocumentStore
+import LogEngine
+import Replication
+import SharedLog
+import Synchronization
+import Transport
+
+/// Follows the log of the owner over a stream (``LogStreamHandler``), and waits for what the owner has acknowledged.
+///
+/// While there is no stream, the node applies what it finds in the tables, and is never known to be up to date.
+final class LogFollower: FreshnessGate {
+  private typealias Waiter = @Sendable (Bool) -> Void
+
+  private struct State {
+    /// The address of the owner, if it is another node.
+    var address: NodeAddress?
+    var stream: NodeStream?
+    /// Counts the streams, so that the end of an earlier one has no effect.
+    var streams = 0
+    var reader = EntryMessageReader()
+    /// The question without an answer, and those who wait for it.
+    var asked: (number: UInt64, waiters: [Waiter])?
+    /// Those for whom the next question is asked.
+    var next: [Waiter] = []
+    var lastNumber: UInt64 = 0
+    /// Those who wait for a configuration, by its version.
+    var unconfigured: [(version: Int64, waiters: [Waiter])] = []
+    /// The configuration that is in force here.
+    var configuration: Int64 = -1
+    var isStopped = false
+  }
+
+  private let member: ClusterMember
+  private let client: NodeClient
+  private let state = Mutex(State())
+  private let configure: @Sendable (Int64) -> Void
+  private let later: @Sendable (@escaping @Sendable () -> Void) -> Void
+
+  /// Creates a follower without an owner.
+  ///
+  /// - Parameters:
+  ///   - configure: is called when the owner has a newer configuration in force than this node. It leads to
+  ///     ``setConfiguration(_:)``.
+  ///   - later: calls a function after a pause before the next try to connect.
+  init(
+    _ member: ClusterMember, _ client: NodeClient, configure: @escaping @Sendable (Int64) -> Void,
+    later: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+  ) {
+    self.member = member
+    self.client = client
+    self.configure = configure
+    self.later = later
+  }
+
+  /// Follows the node at an address, or none.
+  func follow(_ address: NodeAddress?) {
+    let isNew = state.withLock { state in
+      guard state.address != address, !state.isStopped else { return false }
+      state.address = address
+      return true
+    }
+    guard isNew else { return }
+    drop()
+    connect()
+  }
+
+  /// Ends the stream. Nothing is followed later.
+  func stop() {
+    state.withLock { state in
+      state.isStopped = true
+      state.address = nil
+    }
+    drop()
+    client.stop()
+  }
+
+  /// Notes that a configuration is in force here, and whoever waits for it need not wait any more.
+  func setConfiguration(_ version: Int64) {
+    let waiters = state.withLock { state in
+      state.configuration = version
+      let ready = state.unconfigured.filter { $0.version <= version }
+      state.unconfigured.removeAll { $0.version <= version }
+      return ready.flatMap(\.waiters)
+    }
+    for waiter in waiters { waiter(true) }
+  }
+
+  /// Notes that a newer configuration cannot be put in force now. Whoever waits for it is refused.
+  func refuseUnconfigured() {
+    let waiters = state.withLock { state in
+      defer { state.unconfigured = [] }
+      return state.unconfigured.flatMap(\.waiters)
+    }
+    for waiter in waiters { waiter(false) }
+  }
+
+  // MARK: Questions
+
+  func whenNewest(_ done: @escaping @Sendable (Bool) -> Void) {
+    let question = state.withLock { state -> (NodeStream, UInt64)?? in
+      guard let stream = state.stream else { return .none }
+      state.next.append(done)
+      return .some(Self.nextQuestion(&state).map { (stream, $0) })
+    }
+    switch question {
+    case .none: done(false)
+    case .some(.none): break
+    case .some(.some(let (stream, number))): Self.ask(number, stream)
+    }
+  }
+
+  /// Begins the next question if none is without an answer and somebody waits for one. Returns its number.
+  private static func nextQuestion(_ state: inout State) -> UInt64? {
+    guard state.asked == nil, !state.next.isEmpty else { return nil }
+    state.lastNumber += 1
+    state.asked = (state.lastNumber, state.next)
+    state.next = []
+    return state.lastNumber
+  }
+
+  private static func ask(_ number: UInt64, _ stream: NodeStream) {
+    stream.send(withUnsafeBytes(of: number.littleEndian) { Array($0) })
+  }
+
+  private func answer(_ number: UInt64, configuration: Int64) {
+    let (waiters, question) = state.withLock { state -> ([Waiter], (NodeStream, UInt64)?) in
+      guard let asked = state.asked, asked.number == number else { return ([], nil) }
+      state.asked = nil
+      guard let stream = state.stream, let next = Self.nextQuestion(&state) else { return (asked.waiters, nil) }
+      return (asked.waiters, (stream, next))
+    }
+    if let (stream, number) = question { Self.ask(number, stream) }
+    guard !waiters.isEmpty else { return }
+    // The entries before the answer are applied, or wait on the same queue.
+    member.afterApplying { [self] in finish(waiters, configuration) }
+  }
+
+  private func finish(_ waiters: [Waiter], _ configuration: Int64) {
+    let (isConfigured, isStopped) = state.withLock { state in
+      if state.configuration >= configuration { return (true, false) }
+      if !state.isStopped { state.unconfigured.append((configuration, waiters)) }
+      return (false, state.isStopped)
+    }
+    if isConfigured || isStopped { for waiter in waiters { waiter(isConfigured) } }
+    if !isConfigured { configure(configuration) }
+  }
+
+  // MARK: The stream
+
+  private func connect() {
+    let target = LogStreamHandler.target(after: member.status.applied.sequence)
+    let begun = state.withLock { state -> (NodeAddress, Int)? in
+      guard let address = state.address, state.stream == nil, !state.isStopped else { return nil }
+      state.streams += 1
+      state.reader = EntryMessageReader()
+      return (address, state.streams)
+    }
+    guard let (address, number) = begun else { return }
+    let stream = client.open(target, at: address) { [weak self] bytes in self?.received(bytes, on: number) } end: {
+      [weak self] in self?.ended(number)
+    }
+    let isCurrent = state.withLock { state in
+      guard state.streams == number else { return false }
+      state.stream = stream
+      return true
+    }
+    if !isCurrent { stream.close() }
+  }
+
+  private func received(_ bytes: UnsafeRawBufferPointer, on number: Int) {
+    var messages: [EntryMessage] = []
+    let stream = state.withLock { state -> NodeStream? in
+      guard state.streams == number, let stream = state.stream else { return nil }
+      state.reader.append(bytes)
+      do throws(EntryMessageReader.Malformed) {
+        while let message = try state.reader.next() { messages.append(message) }
+      } catch { stream.close() }
+      return stream
+    }
+    guard let stream else { return }
+    var entries: [SharedEntry] = []
+    for message in messages {
+      if case .entry(let entry) = message {
+        entries.append(entry)
+        continue
+      }
+      take(&entries)
+      switch message {
+      case .entry: break
+      case .answer(let number, let configuration): answer(number, configuration: configuration)
+      case .configuration(let version): if state.withLock({ $0.configuration < version }) { configure(version) }
+      case .behind: stream.close()
+      }
+    }
+    take(&entries)
+    // The owner sends more when these are applied.
+    let count = bytes.count
+    member.afterApplying { stream.consumed(count) }
+  }
+
+  private func take(_ entries: inout [SharedEntry]) {
+    guard !entries.isEmpty else { return }
+    member.follow(entries)
+    entries = []
+  }
+
+  private func ended(_ number: Int) {
+    guard state.withLock({ $0.streams == number }) else { return }
+    drop()
+    later { [weak self] in self?.connect() }
+  }
+
+  /// Forgets the stream, and tells everybody who waits.
+  private func drop() {
+    let (stream, waiters) = state.withLock { state -> (NodeStream?, [Waiter]) in
+      let waiters = (state.asked?.waiters ?? []) + state.next + state.unconfigured.flatMap(\.waiters)
+      defer {
+        state.stream = nil
+        state.streams += 1
+        state.asked = nil
+        state.next = []
+        state.unconfigured = []
+      }
+      return (state.stream, waiters)
+    }
+    stream?.close()
+    for waiter in waiters { waiter(false) }
+  }
+}

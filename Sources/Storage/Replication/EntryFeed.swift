@@ -1,0 +1,139 @@
+import LogEngine
+package import SharedLog
+import Synchronization
+
+/// The newest entries of the log at the node that owns the project, for the streams to the other nodes.
+///
+/// An entry is *readable* when the reads of this node show it. Only readable entries are sent, in order: otherwise another
+/// node could show a commit before the owner does. The newest ``bytesMax`` of entries are kept.
+package final class EntryFeed: Sendable {
+  /// The entries after a sequence.
+  package enum Reading: Sendable, Equatable {
+    case entries([SharedEntry])
+    /// The feed does not go back so far. The reader finds the entries in the log.
+    case behind
+    /// This node does not own the project in the reader's epoch any more.
+    case over
+  }
+
+  private struct State {
+    /// The epoch, or `nil` while this node is not the owner.
+    var epoch: UInt64?
+    /// The sequence before the first entry.
+    var base: UInt64 = 0
+    /// The entries that are kept, from `start` on.
+    var entries: [SharedEntry] = []
+    var start = 0
+    var bytes = 0
+    /// The sequence up to which all entries are readable.
+    var readable: UInt64 = 0
+    /// Readable sequences after the first one that is not.
+    var early: Set<UInt64> = []
+    /// The version of the configuration that is in force in this epoch, or `nil` before there is one.
+    var configuration: Int64?
+    var observers: [Int: @Sendable () -> Void] = [:]
+    var lastObserver = 0
+
+    var head: UInt64 { base + UInt64(entries.count - start) }
+  }
+
+  private let state = Mutex(State())
+  private let bytesMax: Int
+
+  /// Creates an empty feed that keeps about `bytesMax` bytes, and at least the newest entry.
+  package init(bytesMax: Int = 16 << 20) { self.bytesMax = bytesMax }
+
+  /// Begins an epoch of this node after a sequence, up to which all entries are readable.
+  func begin(_ epoch: UInt64, after sequence: UInt64) {
+    wake { state in
+      state = State(
+        epoch: epoch, base: sequence, readable: sequence, observers: state.observers, lastObserver: state.lastObserver)
+    }
+  }
+
+  /// Ends the epoch: every reading is over.
+  func end() {
+    guard state.withLock({ $0.epoch != nil }) else { return }
+    wake { $0.epoch = nil }
+  }
+
+  /// Adds an entry that the log has durably and that is not readable yet.
+  func append(_ entry: SharedEntry) {
+    state.withLock { state in
+      guard state.epoch == entry.position.epoch, entry.position.sequence == state.head + 1 else { return }
+      state.entries.append(entry)
+      state.bytes += entry.body.count
+      while state.bytes > bytesMax, state.start < state.entries.count - 1, state.base < state.readable {
+        state.bytes -= state.entries[state.start].body.count
+        state.start += 1
+        state.base += 1
+      }
+      // Half of the array is unused: move the rest, at a constant cost for each entry.
+      if state.start > 1024, state.start > state.entries.count / 2 {
+        state.entries.removeFirst(state.start)
+        state.start = 0
+      }
+    }
+  }
+
+  /// Notes that an entry is readable. Entries become readable in any order.
+  func noteReadable(_ sequence: UInt64) {
+    wake { state in
+      guard state.epoch != nil, sequence > state.readable else { return }
+      state.early.insert(sequence)
+      while state.early.remove(state.readable + 1) != nil { state.readable += 1 }
+    }
+  }
+
+  /// Notes that a configuration is in force at this node, the owner, which judges by no earlier one any more.
+  package func setConfiguration(_ version: Int64) { wake { $0.configuration = version } }
+
+  private func wake(_ change: (inout State) -> Void) {
+    let observers = state.withLock { state in
+      change(&state)
+      return Array(state.observers.values)
+    }
+    for observer in observers { observer() }
+  }
+
+  // MARK: Reading
+
+  /// The sequence of the newest entry. It may not be readable yet.
+  package var head: UInt64 { state.withLock { $0.head } }
+
+  /// The epoch in which this node owns the project, or `nil`.
+  package var epoch: UInt64? { state.withLock { $0.epoch } }
+
+  /// The version of the configuration that is in force at the owner, or `nil` if it serves nothing yet.
+  package var configuration: Int64? { state.withLock { $0.configuration } }
+
+  /// Returns readable entries after a sequence, at most about `bytesMax` bytes, but at least one if there is one.
+  package func entries(after sequence: UInt64, in epoch: UInt64, bytesMax: Int) -> Reading {
+    state.withLock { state in
+      guard state.epoch == epoch else { return .over }
+      guard sequence >= state.base else { return .behind }
+      var found: [SharedEntry] = []
+      var bytes = 0
+      var next = sequence + 1
+      while next <= state.readable, bytes < bytesMax {
+        let entry = state.entries[state.start + Int(next - state.base - 1)]
+        found.append(entry)
+        bytes += entry.body.count
+        next += 1
+      }
+      return .entries(found)
+    }
+  }
+
+  /// Calls `notify` after each change, on any thread, until ``end(_:)``. It must return quickly.
+  package func observe(_ notify: @escaping @Sendable () -> Void) -> Int {
+    state.withLock { state in
+      state.lastObserver += 1
+      state.observers[state.lastObserver] = notify
+      return state.lastObserver
+    }
+  }
+
+  /// Ends an observation.
+  package func end(_ observer: Int) { state.withLock { $0.observers[observer] = nil } }
+}

@@ -1,0 +1,107 @@
+import Foundation
+import Glibc
+
+/// Three nodes of a cluster and their PostgreSQL, whose commits are on the disk.
+final class ClusterPeer {
+  /// One node.
+  final class Node: PeerServer {
+    static let name = "node"
+    static let obstacle: String? = nil
+    let port: Int
+    let process: ChildProcess
+    let secondsToFirstAnswer: Double
+
+    fileprivate init(_ launch: Launch) {
+      (port, process, secondsToFirstAnswer) = (launch.port, launch.process, launch.seconds)
+    }
+  }
+
+  let postgres: PostgresPeer
+  /// The nodes. The first one owns the cluster.
+  private(set) var nodes: [Node] = []
+  private let directory: String
+
+  private var url: String { "postgres://postgres@127.0.0.1:\(postgres.port)/postgres" }
+
+  /// Starts a cluster, and waits until each node serves.
+  /// - Throws: ``BenchmarkError`` if it does not start.
+  init() throws {
+    directory = try Run.makeDirectory("cluster")
+    postgres = try PostgresPeer(isDurable: true)
+    let rules = "\(directory)/firestore.rules"
+    try """
+      rules_version = '2';
+      service cloud.firestore { match /databases/{d}/documents { match /{p=**} { allow read, write: if true; } } }
+      """.write(toFile: rules, atomically: false, encoding: .utf8)
+    let made = try ChildProcess(
+      [
+        HearthPeer.binary, "cluster", "init", url, "--project", "bench", "--rules", rules, "--key", key,
+        "--accept-loss",
+      ], output: "\(directory)/init.log")
+    guard made.wait(seconds: 60) == 0 else {
+      let text = try? String(contentsOfFile: "\(directory)/init.log", encoding: .utf8)
+      throw BenchmarkError("hearth cluster init failed: \(text ?? "")")
+    }
+    for number in 1...3 { nodes.append(try start(number)) }
+    // Each node passes reads to the owner at first.
+    let watch = Stopwatch()
+    for node in nodes {
+      while try LoadClient.attempt(port: node.port, "\(HearthPeer.documents)/tasks/none")?.status != 404 {
+        guard watch.seconds < 60 else { throw BenchmarkError("the cluster does not serve") }
+        usleep(50_000)
+      }
+    }
+    usleep(2_000_000)
+  }
+
+  deinit { stop() }
+
+  /// Stops the nodes and PostgreSQL.
+  func stop() {
+    for node in nodes { node.process.stop() }
+    postgres.process.stop()
+  }
+
+  private var key: String { "\(directory)/cluster.key" }
+
+  private func start(_ number: Int) throws -> Node {
+    let port = try LoadClient.freePort()
+    let launch = try Launch(
+      port: port, readyPath: "/readyz",
+      [
+        HearthPeer.binary, "serve", "--cluster", url, "--cluster-key", key, "--data", "\(directory)/node\(number)",
+        "--port", "\(port)", "--quiet",
+      ])
+    return Node(launch)
+  }
+
+  /// The number of entries of the log, and the bytes of their bodies.
+  func log() throws -> (entries: Double, bytes: Double) {
+    let text = try postgres.time("SELECT max(seq), sum(length(body)) FROM hearth_log").result
+    let numbers = text.split(separator: "|").compactMap { Double($0) }
+    guard numbers.count == 2 else { throw BenchmarkError("unexpected output of psql: \(text)") }
+    return (numbers[0], numbers[1])
+  }
+
+  /// The CPU time of all nodes and PostgreSQL, in seconds.
+  var cpuSeconds: (nodes: Double, postgres: Double) {
+    (nodes.reduce(0) { $0 + $1.process.cpuSeconds }, postgres.process.cpuSeconds)
+  }
+
+  /// Runs a script of pgbench. Returns the transactions in a second.
+  func pgbench(_ script: String, clients: Int, seconds: Int = 5) throws -> Double {
+    let (path, output) = ("\(directory)/script.sql", "\(directory)/pgbench.log")
+    try script.write(toFile: path, atomically: false, encoding: .utf8)
+    let process = try ChildProcess(
+      [
+        "\(PostgresPeer.programs)/pgbench", "-h", "127.0.0.1", "-p", "\(postgres.port)", "-U", "postgres", "-n", "-M",
+        "prepared", "-c", "\(clients)", "-j", "1", "-T", "\(seconds)", "-f", path, "postgres",
+      ], output: output)
+    let status = process.wait(seconds: Double(seconds) + 30)
+    let text = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
+    guard status == 0, let line = text.split(separator: "\n").first(where: { $0.hasPrefix("tps = ") }),
+      let rate = Double(line.split(separator: " ")[2])
+    else { throw BenchmarkError("pgbench failed: \(text)") }
+    return rate
+  }
+}
