@@ -30,7 +30,7 @@ import TestSupport
   @Test func entriesAreSentInOrderWhenTheyAreReadable() {
     let feed = EntryFeed()
     #expect(sent(feed, after: 1) == "over")
-    feed.begin(3, after: 1)
+    feed.begin(with: log[0])
     #expect(sent(feed, after: 1) == "")
     for entry in log[1...3] { feed.append(entry) }
     #expect(feed.head == 4)
@@ -43,7 +43,7 @@ import TestSupport
     feed.noteReadable(4)
     #expect(sent(feed, after: 1, bytesMax: 150) == "2 3")
     #expect(sent(feed, after: 1, bytesMax: 1) == "2")
-    #expect(sent(feed, after: 0) == "behind")
+    #expect(sent(feed, after: 0) == "1 2 3 4")
     feed.end()
     #expect(sent(feed, after: 1) == "over")
     #expect(feed.epoch == nil)
@@ -51,7 +51,7 @@ import TestSupport
 
   @Test func theNewestEntriesAreKept() {
     let feed = EntryFeed(bytesMax: 450)
-    feed.begin(3, after: 1)
+    feed.begin(with: log[0])
     for entry in log.dropFirst() {
       feed.append(entry)
       feed.noteReadable(entry.position.sequence)
@@ -64,7 +64,7 @@ import TestSupport
   /// An entry that is not readable yet is kept, however long it is: a stream still has to send it.
   @Test func entriesThatAreNotReadableAreKept() {
     let feed = EntryFeed(bytesMax: 1)
-    feed.begin(3, after: 1)
+    feed.begin(with: log[0])
     for entry in log.dropFirst() { feed.append(entry) }
     for entry in log.dropFirst().reversed() { feed.noteReadable(entry.position.sequence) }
     #expect(sent(feed, after: 1) == (2...21).map(String.init).joined(separator: " "))
@@ -72,10 +72,10 @@ import TestSupport
 
   @Test func entriesOfAnotherEpochAndAfterAGapAreNotAdded() {
     let feed = EntryFeed()
-    feed.begin(4, after: 1)
+    feed.begin(with: SharedEntry(.takeover, [], after: .init(), epoch: 4, secret: 7))
     feed.append(log[1])
     #expect(feed.head == 1)
-    feed.begin(3, after: 1)
+    feed.begin(with: log[0])
     feed.append(log[2])
     #expect(feed.head == 1)
   }
@@ -84,7 +84,7 @@ import TestSupport
     let feed = EntryFeed()
     let count = Observed(0)
     let observer = feed.observe { count.update { $0 += 1 } }
-    feed.begin(3, after: 1)
+    feed.begin(with: log[0])
     feed.append(log[1])
     feed.noteReadable(2)
     feed.setConfiguration(5)
@@ -93,7 +93,7 @@ import TestSupport
     feed.end()
     #expect(count.value == 4)
     feed.end(observer)
-    feed.begin(5, after: 2)
+    feed.begin(with: log[0])
     #expect(count.value == 4 && feed.configuration == nil)
   }
 }

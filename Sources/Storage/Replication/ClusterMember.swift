@@ -261,6 +261,8 @@ package final class ClusterMember: Sendable {
 
   /// Carries out what the node wants. Holds the lock of the state, so that everything gets to its queue in order.
   func take(_ actions: [ClusterNode.Action], _ state: inout State) {
+    // An adoption follows the entry of the takeover.
+    var last: SharedEntry?
     for action in actions {
       switch action {
       case .perform(let request, let number):
@@ -270,6 +272,7 @@ package final class ClusterMember: Sendable {
           send(request, number)
         }
       case .apply(let entries):
+        last = entries.last
         // The writer of an own commit has it in its memtable. But one of a node that is not the owner any more arrives
         // like those of others, perhaps before its writer knows the outcome.
         if let commit = state.commit, actions.contains(.report(.appended(commit.position))) {
@@ -279,7 +282,8 @@ package final class ClusterMember: Sendable {
           applying.async { self.apply(entries) }
         }
       case .report(let fate): state.commit?.fate = fate
-      case .adopt(let epoch, let floor): adopt(epoch, floor, &state)
+      case .adopt(let epoch, let floor):
+        if let last { adopt(epoch, floor, takeover: last, &state) }
       case .rejoin(.truncated): fail(.truncated, &state)
       case .rejoin(.diverged): fail(.diverged, &state)
       case .stepDown, .tell: break
@@ -301,14 +305,14 @@ package final class ClusterMember: Sendable {
     if replica.note(commit.position, bytes: commit.bytes) { applying.async { self.replica.moveMarksIfDue() } }
   }
 
-  private func adopt(_ epoch: UInt64, _ floor: Int64, _ state: inout State) {
+  private func adopt(_ epoch: UInt64, _ floor: Int64, takeover: SharedEntry, _ state: inout State) {
     let lease = EpochLease(epoch: epoch, until: state.node.lease.until, now: now)
     state.lease = lease
     applying.async { [self] in
       let isServing = self.state.withLock { state in
         guard state.lease === lease else { return false }
         state.serving = lease
-        feed.begin(epoch, after: replica.applied.sequence)
+        feed.begin(with: takeover)
         return true
       }
       if isServing { events.async { self.report(.becameOwner(epoch: epoch, floor: floor)) } }

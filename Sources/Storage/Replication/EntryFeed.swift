@@ -43,11 +43,13 @@ package final class EntryFeed: Sendable {
   /// Creates an empty feed that keeps about `bytesMax` bytes, and at least the newest entry.
   package init(bytesMax: Int = 16 << 20) { self.bytesMax = bytesMax }
 
-  /// Begins an epoch of this node after a sequence, up to which all entries are readable.
-  func begin(_ epoch: UInt64, after sequence: UInt64) {
+  /// Begins the epoch of a takeover of this node. All entries up to it are readable.
+  func begin(with takeover: SharedEntry) {
+    let sequence = takeover.position.sequence
     wake { state in
       state = State(
-        epoch: epoch, base: sequence, readable: sequence, observers: state.observers, lastObserver: state.lastObserver)
+        epoch: takeover.position.epoch, base: sequence - 1, entries: [takeover], bytes: takeover.body.count,
+        readable: sequence, observers: state.observers, lastObserver: state.lastObserver)
     }
   }
 

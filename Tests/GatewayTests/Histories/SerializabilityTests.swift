@@ -48,12 +48,13 @@ import TestSupport
 
   // MARK: - Listeners
 
-  /// One listener of each protocol. That over gRPC resumes from `state`.
+  /// One listener of each protocol. That over gRPC resumes from `state`. If there are other nodes, they have one each.
   private static func startListeners(
-    _ workload: AppendWorkload, port: UInt16, resuming state: ListListener.State
+    _ workload: AppendWorkload, port: UInt16, others: [UInt16] = [], resuming state: ListListener.State
   ) -> () -> [(recorder: AppendRecorder, state: ListListener.State, isComplete: Bool)] {
     startThreads(3) { index in
       let name = ["listener over gRPC", "listener over a channel", "listener over a feed"][index]
+      let port = ([port] + others)[index % (others.count + 1)]
       var recorder = AppendRecorder(workload, name)
       var listener = ListListener(index == 0 ? state : ListListener.State())
       do {
@@ -177,4 +178,54 @@ import TestSupport
     }
     return observations
   }
+
+  // MARK: - Clusters
+
+  /// Clients and listeners at three nodes of a cluster see one order, while owners are killed. Each kind of client uses all
+  /// nodes.
+  @Test(.needs(.hearth), .needs(.postgres), .needs(.tool(.setpriv))) func oneOrderAtAllNodesOfACluster() async throws {
+    let observations = try await onDedicatedThread {
+      let cluster = try ServedCluster(project: "p", ["--emulator"])
+      let workload = AppendWorkload()
+      var observations = Observations()
+      var state = ListListener.State()
+      for round in 0...Self.clusterKills {
+        let owner = try cluster.owner()
+        let ports = cluster.ports
+        for index in ports.indices where index != owner { try cluster.waitUntilReading(index) }
+        let listeners = Self.startListeners(
+          workload, port: ports[round % 3], others: [ports[(round + 1) % 3], ports[(round + 2) % 3]], resuming: state)
+        let kinds = Self.clients.enumerated().map { index, client -> (String, @Sendable (UInt16) throws -> any AppendClient) in
+          (client.name, { _ in try client.make(ports[index % 3]) })
+        }
+        let isLast = round == Self.clusterKills
+        let clients = AppendClients(
+          workload, port: 0, seed: Self.seed &+ UInt64(round), seconds: Self.seconds / 2, kinds)
+        if !isLast {
+          cluster.nodes[owner].process.send(signal: SIGKILL)
+          _ = try cluster.owner(after: owner)
+          try cluster.restart(owner)
+        }
+        for result in clients.results() {
+          observations.transactions += result.transactions
+          observations.problems += isLast ? result.problems : result.problems.filter { !$0.hasPrefix("ended: ") }
+        }
+        if isLast { observations.add(try Self.finish(workload, port: ports[(owner + 1) % 3])) }
+        if !isLast {
+          // Ends the listeners, which wait for the last list.
+          for node in cluster.nodes where node.port != ports[owner] { node.process.send(signal: SIGKILL) }
+        }
+        for (index, listener) in listeners().enumerated() {
+          observations.add(listener.recorder)
+          if index == 0 { state = listener.state }
+          if isLast, !listener.isComplete { observations.problems.append("a listener ended early") }
+        }
+        if !isLast { for index in ports.indices where index != owner { try cluster.restart(index) } }
+      }
+      return observations
+    }
+    observations.check(seed: Self.seed)
+  }
+
+  private static let clusterKills = environment["HISTORY_CLUSTER_KILLS"].flatMap { Int($0) } ?? 1
 }

@@ -2,30 +2,31 @@ import Foundation
 import Glibc
 import Synchronization
 import Testing
-import TestSupport
 
 /// A cluster of `hearth serve` processes on a PostgreSQL server of its own, for tests that end its nodes.
-final class ServedCluster: Sendable {
+package final class ServedCluster: Sendable {
   /// A node, and the port of its clients.
-  struct Node: Sendable {
-    var process: ServerProcess
-    var port: UInt16
+  package struct Node: Sendable {
+    package var process: ServerProcess
+    package var port: UInt16
   }
 
-  static let project = "shop"
-  static let documents = "/v1/projects/shop/databases/(default)/documents"
-  static let openRules = """
+  package static let project = "shop"
+  package static let documents = "/v1/projects/shop/databases/(default)/documents"
+  package static let openRules = """
     rules_version = '2';
     service cloud.firestore { match /databases/{d}/documents/{path=**} { allow read, write: if true; } }
     """
 
-  let directory: TemporaryDirectory
-  let postgres: PostgresServer
-  let url: String
+  package let directory: TemporaryDirectory
+  package let postgres: PostgresServer
+  package let url: String
+  private let arguments: [String]
   private let state: Mutex<[Node]>
 
-  /// Makes a cluster and starts its nodes. Their clients may read and write everything.
-  init(nodes: Int = 3) throws {
+  /// Makes a cluster of a project, and starts its nodes with further arguments. Their clients may read and write everything.
+  package init(nodes: Int = 3, project: String = ServedCluster.project, _ arguments: [String] = []) throws {
+    self.arguments = arguments
     directory = try TemporaryDirectory()
     postgres = try PostgresServer()
     url = try postgres.makeDatabase("hearth")
@@ -35,7 +36,7 @@ final class ServedCluster: Sendable {
       "open-storage.rules",
       "rules_version = '2'; service firebase.storage { match /b/{b}/o/{p=**} { allow read, write: if true; } }")
     let made = try HearthBinary.run([
-      "cluster", "init", url, "--project", Self.project, "--key", directory.file("cluster.key"), "--accept-loss",
+      "cluster", "init", url, "--project", project, "--key", directory.file("cluster.key"), "--accept-loss",
       "--rules",
       rules, "--storage-rules", storage,
     ])
@@ -50,25 +51,25 @@ final class ServedCluster: Sendable {
     let process = try HearthBinary.start([
       "serve", "--port", "\(port)", "--cluster", url, "--cluster-key", directory.file("cluster.key"), "--data",
       directory.file("node\(number + 1)"),
-    ])
+    ] + arguments)
     let address = try process.waitForLine(prefix: "hearth: listening on http://127.0.0.1:", timeoutSeconds: 60)
     return Node(process: process, port: try #require(UInt16(address.prefix { $0.isNumber })))
   }
 
   /// The nodes, in the order of their numbers, which begin with 1.
-  var nodes: [Node] { state.withLock { $0 } }
+  package var nodes: [Node] { state.withLock { $0 } }
 
   /// The ports of the nodes.
-  var ports: [UInt16] { nodes.map(\.port) }
+  package var ports: [UInt16] { nodes.map(\.port) }
 
   /// The status of the cluster, as `hearth cluster status --json` prints it.
-  func status() throws -> JSONNode {
+  package func status() throws -> JSONNode {
     let output = try HearthBinary.run(["cluster", "status", url, "--json"]).output
     return try JSONNode(parsing: Array(output.utf8))
   }
 
   /// Waits until a node other than `former` owns the cluster. Returns its index.
-  func owner(after former: Int? = nil) throws -> Int {
+  package func owner(after former: Int? = nil) throws -> Int {
     var found: Int?
     let isThere = try OtherProcess.eventually(secondsMax: 30) {
       let status = try status()
@@ -81,20 +82,20 @@ final class ServedCluster: Sendable {
   }
 
   /// Waits until a node reads documents from its own replica.
-  func waitUntilReading(_ index: Int) throws {
+  package func waitUntilReading(_ index: Int) throws {
     try nodes[index].process.waitForOutput("reads documents itself", timeoutSeconds: 60) {
       $0.contains("reads documents itself")
     }
   }
 
   /// Starts a node that has ended, on its port and with its data directory.
-  func restart(_ index: Int) throws {
+  package func restart(_ index: Int) throws {
     let node = try start(index, port: nodes[index].port)
     state.withLock { $0[index] = node }
   }
 
   /// Sends a request to a node. Waits up to 20 seconds for each piece of the response.
-  static func send(
+  package static func send(
     _ port: UInt16, _ method: String, _ target: String, _ body: String? = nil,
     headers: [(String, String)] = [("Content-Type", "application/json")]
   ) throws -> HTTPResponse {
