@@ -10,8 +10,8 @@ struct Benchmark: Sendable {
 
   /// Every benchmark, in the order in which they run.
   static let all: [Benchmark] = [
-    pointRead, grpcPointRead, durableCommit, commitLog, importTree, startAndMemory, store, declaredIndexes, queries,
-    queryPeers,
+    pointRead, grpcPointRead, durableCommit, commitLog, overload, importTree, startAndMemory, store, declaredIndexes,
+    queries, queryPeers,
     pipelines, pipelineScan, vectorSearch, textSearch, rules, changeFeed, listeners, tokens, signInBurst, fork,
     fileDownload, fileUpload, smallFiles,
     hostedFiles,
@@ -64,6 +64,12 @@ enum Format {
   static func tenths(_ value: Double) -> String {
     let tenths = Int((value * 10).rounded())
     return "\(tenths / 10).\(tenths % 10)"
+  }
+
+  /// Returns a text with two decimals, such as `3.41`.
+  static func hundredths(_ value: Double) -> String {
+    let hundredths = Int((value * 100).rounded())
+    return "\(hundredths / 100).\(hundredths / 10 % 10)\(hundredths % 10)"
   }
 
   /// Returns a text such as `3.4 ×`, or a dash without a value to compare with.
