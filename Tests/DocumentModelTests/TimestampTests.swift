@@ -51,6 +51,23 @@ import Testing
     #expect(remainder == 2)
   }
 
+  /// The text of the latest date is used again for a time of the same date, and for no other one.
+  @Test func aDateThatIsUsedAgainGivesTheSameText() {
+    var moments = Self.rows.map { Timestamp(uncheckedMicroseconds: $0.microseconds) }
+    for day in Int64(-3)..<3 {
+      for offset in [0, 1, 86_399_999_999] as [Int64] {
+        moments.append(Timestamp(uncheckedMicroseconds: day * 86_400_000_000 + offset))
+      }
+    }
+    var date = Timestamp.RFC3339Date()
+    for moment in moments.flatMap({ [$0, $0, moments[0]] }) {
+      let text = String(unsafeUninitializedCapacity: Timestamp.rfc3339CountMax) { buffer in
+        buffer.baseAddress.map { moment.storeRFC3339(at: $0, &date) } ?? 0
+      }
+      #expect(text == moment.description)
+    }
+  }
+
   @Test func everyDayOfFourCenturiesReadsBack() {
     for day in Int64(-25_000)..<121_097 {
       let moment = Timestamp(uncheckedMicroseconds: day * 86_400_000_000 + 1_000)

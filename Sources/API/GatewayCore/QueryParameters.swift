@@ -1,5 +1,6 @@
 package import DatabaseService
 import DocumentModel
+import Glibc
 import Transport
 import WireFormat
 
@@ -13,14 +14,24 @@ package struct QueryParameters {
   ///
   /// - Throws: `INVALID_ARGUMENT` if the percent-encoding is malformed or the text is not UTF-8.
   package init(_ query: UnsafeRawBufferPointer) throws {
-    guard !query.isEmpty else { return }
-    for part in query.split(separator: UInt8(ascii: "&")) {
-      let part = UnsafeRawBufferPointer(rebasing: part)
-      let equals = part.firstIndex(of: UInt8(ascii: "=")) ?? part.count
-      let name = try Self.text(UnsafeRawBufferPointer(rebasing: part[..<equals]))
-      let value = try Self.text(UnsafeRawBufferPointer(rebasing: part[min(equals + 1, part.count)...]))
-      parameters.append((Self.lowerCamel(name), value))
+    var rest = query
+    while !rest.isEmpty {
+      var part = Self.take(before: UInt8(ascii: "&"), from: &rest)
+      guard !part.isEmpty else { continue }
+      let name = try Self.text(Self.take(before: UInt8(ascii: "="), from: &part))
+      parameters.append((Self.lowerCamel(name), try Self.text(part)))
     }
+  }
+
+  /// Removes the bytes up to the first separator, or all, and returns those before it.
+  private static func take(
+    before separator: UInt8, from bytes: inout UnsafeRawBufferPointer
+  ) -> UnsafeRawBufferPointer {
+    var end = 0
+    while end < bytes.count, bytes[end] != separator { end += 1 }
+    let taken = UnsafeRawBufferPointer(rebasing: bytes[..<end])
+    bytes = UnsafeRawBufferPointer(rebasing: bytes[min(end + 1, bytes.count)...])
+    return taken
   }
 
   /// All parameters in order.
@@ -29,7 +40,7 @@ package struct QueryParameters {
   /// The parameters with one of the names.
   package func only(_ names: StaticString...) -> QueryParameters {
     var few = QueryParameters()
-    few.parameters = parameters.filter { parameter in names.contains { $0.description == parameter.name } }
+    few.parameters = parameters.filter { parameter in names.contains { Self.isEqual(parameter.name, $0) } }
     return few
   }
 
@@ -38,7 +49,7 @@ package struct QueryParameters {
   /// - Throws: `INVALID_ARGUMENT` with the name of the first other parameter.
   package func allowOnly(_ names: StaticString...) throws {
     for (name, _) in parameters {
-      guard !names.contains(where: { $0.description == name }), !Self.systemNames.contains(name),
+      guard !names.contains(where: { Self.isEqual(name, $0) }), !Self.systemNames.contains(name),
         name != "requestOptions.requestTags"
       else { continue }
       throw Status(
@@ -50,12 +61,12 @@ package struct QueryParameters {
 
   /// The last value of a parameter, or `nil`.
   package func value(_ name: StaticString) -> String? {
-    parameters.last { $0.name == name.description }?.value
+    parameters.last { Self.isEqual($0.name, name) }?.value
   }
 
   /// All values of a repeated parameter, in order.
   package func values(_ name: StaticString) -> [String] {
-    parameters.filter { $0.name == name.description }.map(\.value)
+    parameters.filter { Self.isEqual($0.name, name) }.map(\.value)
   }
 
   /// A Boolean parameter, or `nil` if it is missing.
@@ -101,9 +112,17 @@ package struct QueryParameters {
     var decoded: [UInt8] = []
     decoded.reserveCapacity(bytes.count)
     guard PercentEncoding.decode(bytes, plusIsSpace: true, into: &decoded),
-      let text = String(validating: decoded, as: UTF8.self)
+      PercentEncoding.isUTF8(decoded)
     else { throw Status(.invalidArgument, "Malformed percent-encoding in the query of the URL.") }
-    return text
+    return String(decoding: decoded, as: UTF8.self)
+  }
+
+  private static func isEqual(_ name: String, _ known: StaticString) -> Bool {
+    var name = name
+    return name.withUTF8 { name in
+      guard name.count == known.utf8CodeUnitCount, let start = name.baseAddress else { return false }
+      return memcmp(start, known.utf8Start, name.count) == 0
+    }
   }
 
   /// Converts `update_mask.field_paths` to `updateMask.fieldPaths`.

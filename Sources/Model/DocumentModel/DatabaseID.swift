@@ -4,6 +4,8 @@ package struct DatabaseID: Hashable, Sendable {
   package let project: String
   /// The database ID, ``defaultDatabase`` if the client names none.
   package let database: String
+  /// A hash of the two parts. Each request looks up its database in several tables.
+  private let code: Int
 
   /// The database ID of a client that names no database.
   package static let defaultDatabase = "(default)"
@@ -18,7 +20,17 @@ package struct DatabaseID: Hashable, Sendable {
     guard Self.isUsable(project), Self.isUsable(database) else { return nil }
     self.project = project
     self.database = database
+    var hasher = Hasher()
+    hasher.combine(project)
+    hasher.combine(database)
+    code = hasher.finalize()
   }
+
+  package static func == (a: DatabaseID, b: DatabaseID) -> Bool {
+    a.code == b.code && a.project == b.project && a.database == b.database
+  }
+
+  package func hash(into hasher: inout Hasher) { hasher.combine(code) }
 
   /// The resource name, `projects/{project}/databases/{database}`.
   package var name: String { "projects/\(project)/databases/\(database)" }

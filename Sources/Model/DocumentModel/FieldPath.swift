@@ -50,7 +50,7 @@ package struct FieldPath: Sendable {
   }
 
   /// Whether this is `__name__`, the pseudo-field for the name of the document.
-  package var isDocumentName: Bool { segments.count == 1 && segments[0].utf8.elementsEqual("__name__".utf8) }
+  package var isDocumentName: Bool { segments.count == 1 && segments[0] == "__name__" }
 
   /// The text form. Parsing it returns the same path.
   package var text: String { segments.map(Self.quote).joined(separator: ".") }

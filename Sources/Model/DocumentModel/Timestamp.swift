@@ -108,41 +108,68 @@ extension Timestamp {
   package func appendRFC3339(to out: inout [UInt8]) {
     withUnsafeTemporaryAllocation(byteCount: Self.rfc3339CountMax, alignment: 1) { text in
       guard let start = text.baseAddress else { return }
-      out.append(raw: UnsafeRawBufferPointer(start: start, count: storeRFC3339(at: start)))
+      var date = RFC3339Date()
+      out.append(raw: UnsafeRawBufferPointer(start: start, count: storeRFC3339(at: start, &date)))
     }
   }
 
+  /// The text of the latest date. Times of one response often have the same date.
+  package struct RFC3339Date: Sendable {
+    private var days = Int.min
+    /// The first 8 of the 10 characters, and the last 8 of them.
+    private var text: (UInt64, UInt64) = (0, 0)
+
+    package init() {}
+
+    /// Stores the text of a date.
+    @inline(__always)
+    fileprivate mutating func store(_ wanted: Int, at start: UnsafeMutableRawPointer) {
+      if days != wanted {
+        let date = CivilDate(daysSince1970: wanted)
+        let year = UInt32(truncatingIfNeeded: date.year)
+        Timestamp.put(year / 100, at: start)
+        Timestamp.put(year, at: start + 2)
+        Timestamp.put(UInt32(truncatingIfNeeded: date.month), at: start + 5)
+        Timestamp.put(UInt32(truncatingIfNeeded: date.day), at: start + 8)
+        text = (start.loadUnaligned(as: UInt64.self), start.loadUnaligned(fromByteOffset: 2, as: UInt64.self))
+        days = wanted
+      } else {
+        start.storeBytes(of: text.0, as: UInt64.self)
+        start.storeBytes(of: text.1, toByteOffset: 2, as: UInt64.self)
+      }
+    }
+  }
+
+  /// Stores the last two decimal digits of a number.
+  @inline(__always)
+  private static func put(_ value: UInt32, at text: UnsafeMutableRawPointer) {
+    let pair = UnsafeRawPointer(digitPairs.utf8Start).loadUnaligned(
+      fromByteOffset: 2 &* Int(value % 100), as: UInt16.self)
+    text.storeBytes(of: pair, as: UInt16.self)
+  }
+
   /// Stores the time as ``appendRFC3339(to:)`` appends it, and returns its length, at most ``rfc3339CountMax``.
-  package func storeRFC3339(at text: UnsafeMutableRawPointer) -> Int {
+  /// `date` is the date of an earlier time.
+  package func storeRFC3339(at text: UnsafeMutableRawPointer, _ date: inout RFC3339Date) -> Int {
     let seconds = self.seconds
     let (days, inDay) = CivilDate.split(Int(seconds))
-    let date = CivilDate(daysSince1970: days)
     // Every response contains two or more times, so each pair of digits is one load and one store.
     text.copyMemory(from: Self.rfc3339Marks.utf8Start, byteCount: Self.rfc3339CountMax)
-    func put(_ value: UInt32, at offset: Int) {
-      let pair = UnsafeRawPointer(Self.digitPairs.utf8Start).loadUnaligned(
-        fromByteOffset: 2 &* Int(value % 100), as: UInt16.self)
-      text.storeBytes(of: pair, toByteOffset: offset, as: UInt16.self)
-    }
-    let year = UInt32(truncatingIfNeeded: date.year)
+    date.store(days, at: text)
     let second = UInt32(truncatingIfNeeded: inDay)
     let minute = second / 60
-    put(year / 100, at: 0)
-    put(year, at: 2)
-    put(UInt32(truncatingIfNeeded: date.month), at: 5)
-    put(UInt32(truncatingIfNeeded: date.day), at: 8)
-    put(minute / 60, at: 11)
-    put(minute % 60, at: 14)
-    put(second % 60, at: 17)
+    Self.put(minute / 60, at: text + 11)
+    Self.put(minute % 60, at: text + 14)
+    Self.put(second % 60, at: text + 17)
     let fraction = UInt32(truncatingIfNeeded: microseconds - seconds * 1_000_000)
     guard fraction != 0 else {
       text.storeBytes(of: UInt8(ascii: "Z"), toByteOffset: 19, as: UInt8.self)
       return 20
     }
-    put(fraction / 10_000, at: 20)
-    put(fraction / 100, at: 22)
+    Self.put(fraction / 10_000, at: text + 20)
+    Self.put(fraction / 100, at: text + 22)
     guard fraction.isMultiple(of: 1000) else {
-      put(fraction, at: 24)
+      Self.put(fraction, at: text + 24)
       return 27
     }
     text.storeBytes(of: UInt8(ascii: "Z"), toByteOffset: 23, as: UInt8.self)

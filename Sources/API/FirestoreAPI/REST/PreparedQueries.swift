@@ -1,5 +1,6 @@
 import DatabaseService
 import DocumentModel
+import Glibc
 import WireFormat
 
 /// The queries of the latest request bodies that came more than once, decoded and checked.
@@ -21,12 +22,28 @@ struct PreparedQueries {
     var kept: Kept?
   }
 
-  private struct Kept {
+  private final class Kept {
     let hash: Int
     let body: [UInt8]
     let parent: ResourcePath
     let edition: Edition
     let query: PreparedQuery
+
+    init(_ hash: Int, _ body: [UInt8], _ parent: ResourcePath, _ edition: Edition, _ query: PreparedQuery) {
+      self.hash = hash
+      self.body = body
+      self.parent = parent
+      self.edition = edition
+      self.query = query
+    }
+
+    func isBody(_ other: UnsafeRawBufferPointer) -> Bool {
+      guard body.count == other.count else { return false }
+      return body.withUnsafeBytes { body in
+        guard let known = body.baseAddress, let start = other.baseAddress else { return true }
+        return memcmp(known, start, body.count) == 0
+      }
+    }
   }
 
   private var table = [Slot](repeating: Slot(), count: slots)
@@ -44,7 +61,7 @@ struct PreparedQueries {
     _ hash: Int, _ body: UnsafeRawBufferPointer, below parent: ResourcePath, in database: DatabaseID, _ edition: Edition
   ) -> PreparedQuery? {
     guard let kept = table[Self.slot(of: hash)].kept, kept.hash == hash, kept.edition == edition,
-      kept.body.count == body.count, kept.body.elementsEqual(body), kept.parent == parent,
+      kept.isBody(body), kept.parent == parent,
       kept.query.database == database
     else { return nil }
     return kept.query
@@ -62,8 +79,7 @@ struct PreparedQueries {
   mutating func keep(
     _ query: PreparedQuery, _ hash: Int, _ body: UnsafeRawBufferPointer, below parent: ResourcePath, _ edition: Edition
   ) {
-    table[Self.slot(of: hash)].kept = Kept(
-      hash: hash, body: Array(body), parent: parent, edition: edition, query: query)
+    table[Self.slot(of: hash)].kept = Kept(hash, Array(body), parent, edition, query)
   }
 
   private static func slot(of hash: Int) -> Int { Int(UInt(bitPattern: hash) % UInt(slots)) }

@@ -79,8 +79,9 @@ final class QueryResponseProducer: ResponseProducer {
     to emit: (RunQueryResponse) throws -> Bool
   ) throws -> Bool {
     try EncodedDocument.with(key, document, root: root) { encoded in
-      try emit(
-        RunQueryResponse(MaskedDocument(encoded, mask: mask), readTime: cursor.readTime, explainMetrics: metrics))
+      let shown = MaskedDocument(encoded, mask: mask)
+      guard let metrics else { return try emit(RunQueryResponse(shown, at: cursor.readTime)) }
+      return try emit(RunQueryResponse(shown, readTime: cursor.readTime, explainMetrics: metrics))
     }
   }
 

@@ -72,15 +72,19 @@ final class CollectionCandidateIterator {
       points = UnionIterator(scans, isDescending: isDescending)
     case .ordered(let ordered):
       let byName = ordered.tail.isEmpty && !ordered.isGroup
-      let scans = ordered.alternatives.map { alternative in
+      let ranges = ordered.alternatives.map { alternative in
         let (lower, upper) = byName ? Self.narrowed(alternative, lower, upper) : (alternative.lower, alternative.upper)
-        return IntersectionIterator(
-          alternative.scans.map {
-            IndexRangeIterator(prefix: $0.prefix(in: number), from: lower, to: upper, isDescending: isDescending)
-          }, isOfDeclaredIndexes: true)
+        return alternative.scans.map {
+          IndexRangeIterator(prefix: $0.prefix(in: number), from: lower, to: upper, isDescending: isDescending)
+        }
       }
-      scan = IndexRangeIterator(prefix: [], isDescending: isDescending)
-      points = UnionIterator(scans, isDescending: isDescending)
+      if ranges.count == 1, ranges[0].count == 1 {
+        scan = ranges[0][0]
+      } else {
+        scan = IndexRangeIterator(prefix: [], isDescending: isDescending)
+        points = UnionIterator(
+          ranges.map { IntersectionIterator($0, isOfDeclaredIndexes: true) }, isDescending: isDescending)
+      }
     }
   }
 
@@ -137,8 +141,8 @@ final class CollectionCandidateIterator {
     if scan.isAtEntry {
       switch access {
       case .names: takeID(scan.suffix)
-      case .values: place = Array(scan.suffix)
-      case .points, .ordered: break
+      case .values, .ordered: place = Array(scan.suffix)
+      case .points: break
       }
     }
     scan.close()
@@ -185,25 +189,40 @@ final class CollectionCandidateIterator {
   private func nextOrdered(_ scans: OrderedIndexIterator, loads: Bool, _ meter: inout SliceBudget) throws
     -> IteratorStep
   {
+    guard points != nil else { return try nextOfOneIndex(scans, loads: loads, &meter) }
     while true {
       let step = try points?.find(&meter) ?? .end
-      guard case .found = step else { return step }
-      if try takeEntry(scans), try !loads || load(&meter) { return .found }
+      guard case .found = step, let nameCount = points?.nameCount else { return step }
+      place.removeAll(keepingCapacity: true)
+      points?.appendID(to: &place)
+      let isWanted = try place.withUnsafeBytes {
+        try takeName(UnsafeRawBufferPointer(rebasing: $0.suffix(nameCount)), scans)
+      }
+      if isWanted, try !loads || load(&meter) { return .found }
       if meter.isSpent { return .paused }
     }
   }
 
-  /// Takes the name from the entry that was found. Returns `false` if its collection does not belong to the query.
-  private func takeEntry(_ scans: OrderedIndexIterator) throws -> Bool {
-    guard let nameCount = points?.nameCount else { return false }
-    place.removeAll(keepingCapacity: true)
-    points?.appendID(to: &place)
+  /// Moves to the next entry of the only scan.
+  private func nextOfOneIndex(
+    _ scans: OrderedIndexIterator, loads: Bool, _ meter: inout SliceBudget
+  ) throws -> IteratorStep {
+    while try scan.next(), let entry = scan.entry {
+      meter.readEntries()
+      let name = try IndexRangeIterator.name(ofEntry: entry.key, entry.value, prefixCount: scan.prefixCount)
+      if try takeName(name, scans), try !loads || load(&meter) { return .found }
+      if meter.isSpent { return .paused }
+    }
+    return .end
+  }
+
+  /// Takes the name from an entry of a declared index. Returns `false` if its collection does not belong to the query.
+  private func takeName(_ name: UnsafeRawBufferPointer, _ scans: OrderedIndexIterator) throws -> Bool {
     guard scans.isGroup else {
-      place.withUnsafeBytes { takeID(UnsafeRawBufferPointer(rebasing: $0.suffix(nameCount))) }
+      takeID(name)
       return true
     }
-    guard let document = NameCode.decode(Array(place.suffix(nameCount))), !document.isRoot, !document.isCollection
-    else {
+    guard let document = NameCode.decode(Array(name)), !document.isRoot, !document.isCollection else {
       throw StorageError.corruption(path: "groupEntries", detail: "an entry without a document path")
     }
     idCode.removeAll(keepingCapacity: true)

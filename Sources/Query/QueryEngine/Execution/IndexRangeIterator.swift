@@ -1,5 +1,6 @@
 import DocumentModel
 import Glibc
+import KeyEncoding
 import KeyValue
 
 /// An iterator over the keys of a range that share a prefix, in either direction.
@@ -158,6 +159,18 @@ struct IndexRangeIterator {
     guard let cursor else { return nil }
     bytes.append(raw: UnsafeRawBufferPointer(rebasing: cursor.key[prefixCount...]))
     return cursor.value
+  }
+
+  /// Returns the name at the end of the key of a declared index's entry. The value contains its length.
+  /// - Throws: ``StorageError/corruption(path:detail:)`` if the value is damaged.
+  static func name(
+    ofEntry key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, prefixCount: Int
+  ) throws(StorageError) -> UnsafeRawBufferPointer {
+    var value = value
+    guard let count = OrderedCode.takeNumber(&value), count <= key.count - prefixCount else {
+      throw .corruption(path: "compositeEntries", detail: "an entry without the position of the name")
+    }
+    return UnsafeRawBufferPointer(rebasing: key.suffix(Int(count)))
   }
 
   /// The current entry. Valid until the scan moves.

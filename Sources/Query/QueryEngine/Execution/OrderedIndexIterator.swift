@@ -35,9 +35,29 @@ struct OrderedIndexIterator: Sendable {
     var lower: [UInt8] = []
     var upper: [UInt8]?
     /// The conditions that the scans and bounds guarantee.
-    var covered: Set<ResolvedQuery.Condition> = []
-    /// The covered conditions in text form.
-    var text: String
+    var covered: [ResolvedQuery.Condition] = []
+    var subject: Subject
+
+    /// The covered conditions in text form. Cost: makes the text, which only explanations need.
+    var text: String {
+      switch subject {
+      case .terms(let text): return text
+      case .conditions(let equalities, let bounds, let isBetweenCursors):
+        let texts =
+          equalities.map { "\($0.path.text) \($0.isContains ? "contains" : "==") …" } + bounds.map(\.text)
+        return (texts.isEmpty ? "all" : texts.joined(separator: " and "))
+          + (isBetweenCursors ? " between cursors" : "")
+      }
+    }
+  }
+
+  /// The covered conditions of an alternative.
+  enum Subject: Sendable {
+    /// Equalities on the first fields of the indexes, and bounds on fields of the order.
+    case conditions(
+      equalities: [(path: FieldPath, isContains: Bool)], bounds: [ValueBounds], isBetweenCursors: Bool)
+    /// Terms, in text form.
+    case terms(String)
   }
 
   /// A field of the order, and whether its codes are inverted in the entries.

@@ -82,14 +82,14 @@ struct OrderedIndexPlanner {
         let isCovered = bounds.apply(query.start, query.end, isDescending: isDescending, tail, in: collection)
         coversCursors = coversCursors && isCovered
       }
-      let covered = bounds.covered.union(used.map(\.condition))
+      let covered = bounds.covered + used.map(\.condition)
       if !equalities.allSatisfy({ covered.contains($0.condition) }) { coversEqualities = false }
-      var texts = used.map { "\($0.path.text) \($0.isContains ? "contains" : "==") …" } + bounds.texts
-      if texts.isEmpty { texts = ["all"] }
       found.append(
         OrderedIndexIterator.Alternative(
           scans: scans, lower: bounds.lower, upper: bounds.upper, covered: covered,
-          text: texts.joined(separator: " and ") + (bounds.isBetweenCursors ? " between cursors" : "")))
+          subject: .conditions(
+            equalities: used.map { ($0.path, $0.isContains) }, bounds: bounds.fields,
+            isBetweenCursors: bounds.isBetweenCursors)))
     }
     return Result(
       scans: OrderedIndexIterator(alternatives: found, tail: tail, isGroup: isGroup, parent: query.query.parent),
@@ -172,8 +172,9 @@ extension ResolvedQuery.Condition {
 private struct TailBounds {
   private(set) var lower: [UInt8] = []
   private(set) var upper: [UInt8]?
-  private(set) var covered: Set<ResolvedQuery.Condition> = []
-  private(set) var texts: [String] = []
+  private(set) var covered: [ResolvedQuery.Condition] = []
+  /// The bounds on the first fields.
+  private(set) var fields: [ValueBounds] = []
   private(set) var isBetweenCursors = false
 
   /// Narrows the range field by field, as long as all previous fields have a single value.
@@ -182,8 +183,8 @@ private struct TailBounds {
     for field in tail {
       let bounds = ValueBounds(on: field.path, [conditions])
       guard bounds.isBounded else { break }
-      covered.formUnion(bounds.covered)
-      texts.append(bounds.text)
+      covered += bounds.covered
+      fields.append(bounds)
       // Two different equalities on a field leave an empty range, which only the bounds show.
       if let point = bounds.point, bounds.lower == point, bounds.upper == QueryPlanner.successor(of: point) {
         let start = prefix.count

@@ -104,10 +104,11 @@ struct ValueBounds {
   private(set) var lower: [UInt8] = []
   private(set) var upper: [UInt8]?
   /// The conditions that the bounds guarantee.
-  private(set) var covered: Set<ResolvedQuery.Condition> = []
+  private(set) var covered: [ResolvedQuery.Condition] = []
   /// Whether the bounds guarantee the cursors.
   private(set) var coversCursors = false
-  private var texts: [String] = []
+  /// The operators of the conditions, for their text form; `nil` for "is not null".
+  private var operators: [FieldOperator?] = []
   /// The complete code of the only value that the conditions allow, if one of them is an equality.
   private(set) var point: [UInt8]?
 
@@ -119,11 +120,13 @@ struct ValueBounds {
   }
 
   /// Whether a condition bounds the field.
-  var isBounded: Bool { !texts.isEmpty }
+  var isBounded: Bool { !operators.isEmpty }
 
   /// The conditions in text form.
   var text: String {
-    (texts.isEmpty ? path.text : texts.joined(separator: " and ")) + (isBetweenCursors ? " between cursors" : "")
+    let path = path.text
+    let texts = operators.map { $0.map { "\(path) \($0.symbol) …" } ?? "\(path) != null" }
+    return (texts.isEmpty ? path : texts.joined(separator: " and ")) + (isBetweenCursors ? " between cursors" : "")
   }
 
   private var isBetweenCursors = false
@@ -132,8 +135,8 @@ struct ValueBounds {
     switch condition {
     case .unary(_, .isNotNull):
       raise(to: QueryPlanner.successor(of: [TypeBracket.null.rawValue]))
-      covered.insert(condition)
-      texts.append("\(path.text) != null")
+      covered.append(condition)
+      operators.append(nil)
     case .unary(_, let op) where op == .isNull || op == .isNaN:
       add(.equal, op == .isNull ? .null : .double(.nan), condition)
     case .unary: break
@@ -161,8 +164,8 @@ struct ValueBounds {
       if isWhole { point = code }
     default: return
     }
-    if isWhole { covered.insert(condition) }
-    texts.append("\(path.text) \(op.symbol) …")
+    if isWhole { covered.append(condition) }
+    operators.append(op)
   }
 
   /// Narrows the range to the part between the cursors, for an order of this field and the name in the same

@@ -57,6 +57,8 @@ struct QueryPlanner {
   private let indexes: IndexCatalog
   /// Whether the plan depends on the query and the catalog of indexes alone, so that later runs may use it too.
   private var isLasting = false
+  /// The shape of a query of one collection whose plan may be like that of an earlier one, otherwise `nil`.
+  private let shape: PlanShape?
 
   /// Plans a query, or returns the plan of an earlier run.
   static func plan(
@@ -76,6 +78,7 @@ struct QueryPlanner {
     indexes = if let indexes = options.indexes { indexes } else { try IndexCatalog(&reader) }
     self.options = options
     alternatives = query.alternatives.filter { !$0.contains(where: \.isNeverMet) }
+    shape = options.isUsual ? PlanShape(query, alternatives) : nil
     self.reader = reader
   }
 
@@ -87,6 +90,7 @@ struct QueryPlanner {
     var plan = nothing
     plan.checks = QueryPlan.Checks()
     plan.isSorted = options.isOrderNeeded
+    if let known = planLikeEarlier(plan) { return known }
     guard let collectionID = query.query.collectionID, !query.query.includesDescendants else {
       plan.scope = .collections(QueryScope(query.query))
       return try planMany(plan) ?? nothing
@@ -96,6 +100,31 @@ struct QueryPlanner {
     let code = NameCode.encode(path)
     plan.scope = .collection(path, code: code)
     return try planOne(plan, code: code, number: row.number) ?? nothing
+  }
+
+  /// Returns the plan that an earlier query of the same shape suggests: with the declared indexes that it used, unless
+  /// other values make them unsuitable. Finds nothing in the store, and tries no other index.
+  private mutating func planLikeEarlier(_ plan: QueryPlan) -> QueryPlan? {
+    guard let shape, let known = indexes.choices[shape], let collectionID = query.query.collectionID else {
+      return nil
+    }
+    let path = query.query.parent.appending(collectionID)
+    let code = NameCode.encode(path)
+    var plan = plan
+    plan.scope = .collection(path, code: code)
+    guard let ordered = planOrdered(plan, code, among: known), ordered.isBetterThanAnyPoints else { return nil }
+    isLasting = true
+    return ordered.plan
+  }
+
+  /// Notes the indexes of a lasting plan for later queries of the same shape.
+  private func noteChoice(_ ordered: OrderedPlan) {
+    guard let shape, ordered.isBetterThanAnyPoints, ordered.plan.isOrdered,
+      case .ordered(let scans) = ordered.plan.access
+    else { return }
+    let numbers = Set(scans.alternatives.lazy.flatMap(\.scans).map(\.index.number))
+    // In the order in which the planner tries them, so that it decides alike.
+    indexes.choices[shape] = indexes.indexes.filter { numbers.contains($0.number) }
   }
 
   private var isByName: Bool { query.orders.count == 1 }
@@ -144,6 +173,7 @@ struct QueryPlanner {
     case .some(let points):
       if let ordered, ordered.isBetter(than: points) {
         isLasting = ordered.isBetterThanAnyPoints
+        noteChoice(ordered)
         return ordered.plan
       }
       plan.access = .points(points)
@@ -154,6 +184,7 @@ struct QueryPlanner {
     }
     if let ordered {
       isLasting = byPoints == nil
+      if isLasting { noteChoice(ordered) }
       return ordered.plan
     }
     guard let byValue = try planValues(plan, code: code, number: number) else { return nil }
@@ -174,7 +205,7 @@ struct QueryPlanner {
     let isGroup = scope == .collectionGroup
     let alternative = OrderedIndexIterator.Alternative(
       scans: terms.codes.map { OrderedIndexIterator.Scan(index: terms.index, codes: $0, fieldCount: 1) },
-      text: terms.text)
+      subject: .terms(terms.text))
     var plan = plan
     plan.access = .ordered(
       OrderedIndexIterator(alternatives: [alternative], tail: [], isGroup: isGroup, parent: query.query.parent))
@@ -207,10 +238,12 @@ struct QueryPlanner {
   }
 
   /// Returns a plan with the declared indexes that give the order, or `nil` if such indexes are missing. `code` is
-  /// the code of the collection's path, or `nil` for a collection group.
-  private func planOrdered(_ plan: QueryPlan, _ code: [UInt8]?, reversesNames: Bool = false) -> OrderedPlan? {
+  /// the code of the collection's path, or `nil` for a collection group. With `choice`, tries only these indexes.
+  private func planOrdered(
+    _ plan: QueryPlan, _ code: [UInt8]?, among choice: [StoredIndex]? = nil, reversesNames: Bool = false
+  ) -> OrderedPlan? {
     guard let id = query.query.collectionID else { return nil }
-    let ready = indexes.ready(for: id, scope: code == nil ? .collectionGroup : .collection)
+    let ready = choice ?? indexes.ready(for: id, scope: code == nil ? .collectionGroup : .collection)
     let planner = OrderedIndexPlanner(
       query, alternatives, ready, isGroup: code == nil, reversesNames: reversesNames)
     guard let found = planner.find(in: code) else { return nil }

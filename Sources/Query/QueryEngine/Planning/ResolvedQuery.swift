@@ -4,7 +4,7 @@ package import WireFormat
 
 /// A checked and completed query: its order ends in the name, its cursors are encoded, and its filter is expanded
 /// into alternatives.
-package struct ResolvedQuery: Sendable {
+package final class ResolvedQuery: Sendable {
   /// The query as the client sent it.
   package let query: Query
   /// The database it runs in.
@@ -236,6 +236,7 @@ private struct FilterChecker {
       for filter in filters { all = try distinct(all + alternatives(of: filter)) }
       return filters.isEmpty ? [[]] : all
     case .and(let filters):
+      if let conditions = conditions(of: filters) { return [conditions] }
       var product: [[ResolvedQuery.Condition]] = [[]]
       for filter in filters {
         let parts = try alternatives(of: filter)
@@ -244,6 +245,27 @@ private struct FilterChecker {
       return product
     }
   }
+
+  /// Returns the conditions of filters that must all match, without repeated ones, if each filter is one condition
+  /// and they are few; otherwise `nil`.
+  private static func conditions(of filters: [QueryFilter]) -> [ResolvedQuery.Condition]? {
+    guard filters.count <= comparedMax else { return nil }
+    var conditions: [ResolvedQuery.Condition] = []
+    for filter in filters {
+      let condition: ResolvedQuery.Condition
+      switch filter {
+      case .unary(let path, let op): condition = .unary(path, op)
+      case .field(_, .in, _), .field(_, .arrayContainsAny, _), .and, .or: return nil
+      case .field(let path, .arrayContains, let value): condition = containing(path, value)
+      case .field(let path, let op, let value): condition = .field(path, op, value)
+      }
+      if !conditions.contains(condition) { conditions.append(condition) }
+    }
+    return conditions
+  }
+
+  /// The number of conditions up to which comparing them all costs less than their hashes.
+  private static let comparedMax = 8
 
   /// An array-contains with null, NaN or an array matches nothing. All such conditions on a field are represented by
   /// one.

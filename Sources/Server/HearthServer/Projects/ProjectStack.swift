@@ -249,11 +249,11 @@ final class ProjectStack: Sendable {
   ) -> DatabaseRegistry {
     let mode = configuration.serverMode
     let declared = configuration.declaredDatabases
-    let enterprise = enterpriseNames(configuration)
+    let enterprise = enterpriseNames(configuration).map(DatabasePattern.init)
     return DatabaseRegistry(
       retention: configuration.retention, clock: configuration.clock,
       idleSeconds: directory == nil ? nil : Self.idleSeconds,
-      editions: { id in enterprise.contains { names(id.database, $0) } ? .enterprise : .standard },
+      editions: { id in enterprise.contains { $0.matches(id.database) } ? .enterprise : .standard },
       indexes: { indexes.configuration(of: $0) },
       indexObserver: configuration.logsProgress
         ? IndexLog { configuration.log(.info, "index.progress", $0) }.observer : nil,
@@ -285,11 +285,6 @@ final class ProjectStack: Sendable {
 
   private static func enterpriseNames(_ configuration: HearthConfiguration) -> [String] {
     configuration.enterpriseDatabases ?? (configuration.mode == .emulator ? ["enterprise*"] : [])
-  }
-
-  /// Returns whether a pattern of ``HearthConfiguration/enterpriseDatabases`` matches a database.
-  private static func names(_ database: String, _ pattern: String) -> Bool {
-    pattern.hasSuffix("*") ? database.hasPrefix(pattern.dropLast()) : database == pattern
   }
 
   /// The time after which an unused database is closed, in seconds.

@@ -40,15 +40,16 @@ package struct DatabaseAccess: Sendable {
 
   // MARK: Snapshots
 
-  /// Runs `body` on a snapshot that contains the state that `consistency` selects.
+  /// Runs `body` on a snapshot that contains the state that `consistency` selects. If the response has no read time, the
+  /// time of the newest state need not be looked up: it is ``Timestamp/latest`` then.
   /// - Throws: ``CommitError`` if the transaction is over or the state cannot be read, and any error of `body`.
   func read<R>(
-    _ consistency: ConsistencySelector = .latest, _ body: (inout GuardedSnapshot) throws -> R
+    _ consistency: ConsistencySelector = .latest, isTimed: Bool = true, _ body: (inout GuardedSnapshot) throws -> R
   ) throws -> R {
     switch consistency {
     case .latest:
       return try database.read { reader in
-        let time = Timestamp(uncheckedMicroseconds: try reader.lastVersion())
+        let time = isTimed ? Timestamp(uncheckedMicroseconds: try reader.lastVersion()) : .latest
         return try show(&reader, ReadTime(timestamp: time), body)
       }
     case .readTime(let time):

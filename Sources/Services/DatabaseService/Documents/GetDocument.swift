@@ -13,7 +13,7 @@ extension FirestoreService {
   ) throws -> R {
     let access = try access(to: id, as: caller, creates: false)
     try access.requireReads()
-    return try access.read(consistency) { snapshot in
+    return try access.read(consistency, isTimed: false) { snapshot in
       let grant = try access.grantGet(key, &snapshot)
       let document = snapshot.document(grant)
       if let transaction = snapshot.readTime.transaction {

@@ -82,7 +82,7 @@ package final class RunQueryCursor {
 }
 
 /// A checked query that is run again and again, so that its requests share what only depends on the query.
-package struct PreparedQuery: Sendable {
+package final class PreparedQuery: Sendable {
   /// The request.
   package let request: RunQueryRequest
   /// The database of the query.

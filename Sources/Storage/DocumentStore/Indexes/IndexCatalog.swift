@@ -3,7 +3,8 @@ import KeyEncoding
 package import KeyValue
 import Synchronization
 
-/// The declared indexes and field settings of a database at one moment, with their progress. Immutable.
+/// The declared indexes and field settings of a database at one moment, with their progress. Immutable, except for what
+/// planners note.
 package final class IndexCatalog: Sendable {
   /// Increases with every change that affects which entries are written or may be scanned.
   package let generation: UInt64
@@ -11,6 +12,8 @@ package final class IndexCatalog: Sendable {
   package let configuration: IndexConfiguration
   /// The stored indexes by number, including those being removed.
   package let indexes: [StoredIndex]
+  /// The indexes that planners chose.
+  package let choices = IndexChoices()
   let settings: [FieldSetting]
   private let collections: [[UInt8]: CollectionIndexing]
   private let otherCollections: CollectionIndexing?

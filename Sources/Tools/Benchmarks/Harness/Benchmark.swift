@@ -10,8 +10,8 @@ struct Benchmark: Sendable {
 
   /// Every benchmark, in the order in which they run.
   static let all: [Benchmark] = [
-    pointRead, grpcPointRead, durableCommit, commitLog, cluster, importTree, startAndMemory, store, declaredIndexes, queries,
-    queryPeers,
+    pointRead, grpcPointRead, durableCommit, commitLog, overload, cluster, importTree, startAndMemory, store,
+    declaredIndexes, queries, queryPeers,
     pipelines, pipelineScan, vectorSearch, textSearch, rules, changeFeed, listeners, tokens, signInBurst, fork,
     fileDownload, fileUpload, smallFiles,
     hostedFiles,

@@ -85,18 +85,24 @@ final class ChildProcess {
 
   /// The anonymous memory of the program and its children, in bytes.
   var anonymousBytes: Int {
-    family.reduce(0) { sum, pid in
-      let status = (try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)) ?? ""
-      let line = status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
-      return sum + (line.flatMap { Int($0.filter(\.isNumber)) } ?? 0) * 1024
-    }
+    family.reduce(0) { $0 + Self.anonymousBytes(of: $1) }
+  }
+
+  /// The anonymous memory of one process, in bytes.
+  static func anonymousBytes(of pid: pid_t) -> Int {
+    let status = (try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)) ?? ""
+    let line = status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
+    return (line.flatMap { Int($0.filter(\.isNumber)) } ?? 0) * 1024
   }
 
   /// The bytes that the program has passed to the kernel so far, for files and sockets.
   ///
   /// This is not the kernel's `write_bytes`. If the page cache uses large folios, `write_bytes` counts a whole folio
   /// for every changed page, several times the bytes that reach the disk.
-  var bytesWritten: Int {
+  var bytesWritten: Int { Self.bytesWritten(by: pid) }
+
+  /// The same for a process ID.
+  static func bytesWritten(by pid: pid_t) -> Int {
     let lines = (try? String(contentsOfFile: "/proc/\(pid)/io", encoding: .utf8)) ?? ""
     let line = lines.split(separator: "\n").first { $0.hasPrefix("wchar:") }
     return line.flatMap { Int($0.filter(\.isNumber)) } ?? 0

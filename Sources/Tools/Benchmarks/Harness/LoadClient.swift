@@ -54,7 +54,8 @@ enum LoadClient {
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
       let sent = rest.withUnsafeBytes { Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-      guard sent > 0 else { return nil }
+      // A server that refuses a large body may close its side before it has read all of it.
+      guard sent > 0 else { return rest.count < text.utf8.count ? pending : nil }
       rest = rest.dropFirst(sent)
     }
     return pending

@@ -63,6 +63,11 @@ extension Benchmark {
     table.add(
       "p99 of reads during \(evenRate) creates/s, ms", Format.tenths(logged.even.p99), Format.tenths(plain.even.p99),
       Format.ratio(logged.even.p99, to: plain.even.p99), "", "", "≤ 1.5 ×")
+    let (beside, apart) = (logged.flush.p99, logged.flush.otherP99)
+    table.add(
+      "p99 of reads in flushes, \(flushRate) creates/s, ms",
+      "\(Format.hundredths(beside)) (others \(Format.hundredths(apart)))", "",
+      "\(Format.ratio(beside, to: apart)) others", "", "", "≤ 1.5 × others")
     table.add(
       "start and read after a kill, ms", Format.tenths(logged.restartSeconds * 1000),
       Format.tenths(plain.restartSeconds * 1000), "", "", "", "< 1,000")
@@ -75,6 +80,8 @@ extension Benchmark {
 
   /// Creates a second that a server without a log can store too.
   fileprivate static let evenRate = 400
+  /// Creates a second beside which flushes and reads are measured.
+  fileprivate static let flushRate = 1000
 }
 
 /// The figures of one server on a copy of the same data directory.
@@ -86,6 +93,8 @@ private struct LogMeasurement {
   let busy: PacedReads
   /// Reads beside ``Benchmark/evenRate`` creates a second.
   let even: PacedReads
+  /// Reads beside ``Benchmark/flushRate`` creates a second: in flushes, and at other times.
+  let flush: (p99: Double, otherP99: Double)
   let restartSeconds: Double
   let idleMebibytes: Double
 
@@ -123,7 +132,20 @@ private struct LogMeasurement {
     busy = try PacedReads.run(port: server.port, sample, seconds: 8)
     _ = writers.wait(seconds: 20)
     Run.progress("commit-log: \(name), reads beside \(Benchmark.evenRate) creates a second")
-    even = try Self.readsBesideCreates(port: server.port, sample, target, body)
+    even = try Self.readsBesideCreates(Benchmark.evenRate, port: server.port, sample, target, body, seconds: 8)
+    if usesLog {
+      Run.progress("commit-log: \(name), reads beside flushes")
+      let watch = Stopwatch()
+      // A create takes about 3,000 bytes of the log and of responses, and a flush writes several times as much.
+      let flushes = FlushWatch(of: server.process, above: 4500 * Double(Benchmark.flushRate), watch)
+      let reads = try Self.readsBesideCreates(
+        Benchmark.flushRate, port: server.port, sample, target, body, seconds: 40, since: watch)
+      let known = flushes.stop()
+      func isInFlush(_ read: PacedReads.Read) -> Bool { known.contains { $0.contains(read.due) } }
+      flush = (reads.p99(where: isInFlush), reads.p99 { !isInFlush($0) })
+    } else {
+      flush = (0, 0)
+    }
     Run.progress("commit-log: \(name), kill and start")
     server.process.kill()
     let next = try HearthPeer(data: data, arguments)
@@ -139,15 +161,15 @@ private struct LogMeasurement {
 }
 
 extension LogMeasurement {
-  /// Reads a document while clients create ``Benchmark/evenRate`` documents a second.
+  /// Reads a document while clients create some documents a second. The reads begin one second after the creates.
   fileprivate static func readsBesideCreates(
-    port: Int, _ sample: String, _ target: String, _ body: String
+    _ rate: Int, port: Int, _ sample: String, _ target: String, _ body: String, seconds: Int,
+    since watch: Stopwatch = Stopwatch()
   ) throws -> PacedReads {
-    let (readSeconds, createSeconds) = (8, 10)
     let haveEnded = DispatchSemaphore(value: 0)
     let haveSucceeded = Atomic(false)
     let creates = Thread {
-      let paced = try? PacedReads.run(perSecond: Benchmark.evenRate, seconds: createSeconds) {
+      let paced = try? PacedReads.run(perSecond: rate, seconds: seconds + 2) {
         try LoadClient.send("POST", port: port, "\(target)?documentId=\(UUID().uuidString)", body: body).status == 200
       }
       haveSucceeded.store(paced != nil, ordering: .relaxed)
@@ -155,7 +177,9 @@ extension LogMeasurement {
     }
     creates.start()
     sleep(1)
-    let reads = try PacedReads.run(port: port, sample, seconds: readSeconds)
+    let reads = try PacedReads.run(perSecond: 1000, seconds: seconds, since: watch) {
+      try LoadClient.send(port: port, sample).status == 200
+    }
     haveEnded.wait()
     guard haveSucceeded.load(ordering: .relaxed) else { throw BenchmarkError("a create beside reads failed") }
     return reads
@@ -163,7 +187,7 @@ extension LogMeasurement {
 }
 
 /// Databases of 300,000 documents with random ids.
-private enum FilledDatabase {
+enum FilledDatabase {
   static let documents = 300_000
 
   /// Stores the documents of ``Sample``.

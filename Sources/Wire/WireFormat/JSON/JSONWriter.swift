@@ -27,6 +27,8 @@ package struct JSONWriter {
   var isFirst = true
   /// Whether a key was written and its value comes next.
   private var isAfterKey = false
+  /// The date of the latest time that a ``ReservedJSON`` wrote.
+  var latestDate = Timestamp.RFC3339Date()
 
   /// Creates a writer that appends to `bytes`. `depth` is the indentation level of the surrounding text.
   package init(_ style: Style, bytes: [UInt8] = [], depth: Int = 0) {

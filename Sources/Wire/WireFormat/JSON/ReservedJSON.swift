@@ -162,7 +162,7 @@ struct ReservedJSON {
       at.copyMemory(from: latestTime.text, byteCount: Timestamp.rfc3339CountMax)
       at += latestTime.count
     } else {
-      let count = value.storeRFC3339(at: at)
+      let count = value.storeRFC3339(at: at, &writer.latestDate)
       latestTime = (value, at, count)
       at += count
     }

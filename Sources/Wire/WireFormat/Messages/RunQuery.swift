@@ -48,31 +48,45 @@ package struct RunQueryRequest: DecodableMessage, Equatable, Sendable {
 /// A message of the response of RunQuery.
 package struct RunQueryResponse: EncodableMessage {
   private let document: MaskedDocument?
-  /// The transaction that the request began.
-  private let transaction: TransactionID?
   /// The time of the state that was read.
   private let readTime: Timestamp?
-  /// The number of documents skipped because of the offset.
-  private let skippedResults: Int
-  /// The metrics of an explained query, in the last message.
-  private let explainMetrics: ExplainMetrics?
+  /// The members that few messages have. A long response has a message for each document, so they are apart.
+  private let rare: Rare?
+
+  private final class Rare {
+    /// The transaction that the request began.
+    let transaction: TransactionID?
+    /// The number of documents skipped because of the offset.
+    let skippedResults: Int
+    /// The metrics of an explained query, in the last message.
+    let explainMetrics: ExplainMetrics?
+
+    init(_ transaction: TransactionID?, _ skippedResults: Int, _ explainMetrics: ExplainMetrics?) {
+      self.transaction = transaction
+      self.skippedResults = skippedResults
+      self.explainMetrics = explainMetrics
+    }
+  }
 
   package init(
     _ document: MaskedDocument? = nil, transaction: TransactionID? = nil, readTime: Timestamp? = nil,
     skippedResults: Int = 0, explainMetrics: ExplainMetrics? = nil
   ) {
     self.document = document
-    self.transaction = transaction
     self.readTime = readTime
-    self.skippedResults = skippedResults
-    self.explainMetrics = explainMetrics
+    let isUsual = transaction == nil && skippedResults == 0 && explainMetrics == nil
+    rare = isUsual ? nil : Rare(transaction, skippedResults, explainMetrics)
+  }
+
+  /// Creates the usual message: a result, and the time of the state that was read.
+  package init(_ document: MaskedDocument, at readTime: Timestamp) {
+    self.document = document
+    self.readTime = readTime
+    rare = nil
   }
 
   package func append(to out: inout JSONWriter) throws(WireError) {
-    // Nearly all messages of a long response are a document and a time.
-    guard let document, let readTime, transaction == nil, skippedResults == 0, explainMetrics == nil else {
-      return try appendMembers(to: &out)
-    }
+    guard let document, let readTime, rare == nil else { return try appendMembers(to: &out) }
     try out.reserving { (json) throws(WireError) in
       json.key("document")
       json.beginObject()
@@ -87,12 +101,12 @@ package struct RunQueryResponse: EncodableMessage {
 
   private func appendMembers(to out: inout some MessageWriter) throws(WireError) {
     if let document { try out.message(1, "document", document) }
-    if let transaction { out.bytes(2, "transaction", transaction.bytes) }
-    if skippedResults > 0 {
+    if let transaction = rare?.transaction { out.bytes(2, "transaction", transaction.bytes) }
+    if let skipped = rare?.skippedResults, skipped > 0 {
       out.field(4, "skippedResults")
-      out.number(skippedResults)
+      out.number(skipped)
     }
-    if let explainMetrics { try out.message(11, "explainMetrics", explainMetrics) }
+    if let explainMetrics = rare?.explainMetrics { try out.message(11, "explainMetrics", explainMetrics) }
     if let readTime { out.timestamp(3, "readTime", readTime) }
   }
 }
