@@ -42,6 +42,7 @@ final class ClusteredNode: Sendable {
   private let configuration: HearthConfiguration
   private let project: String
   private let member: ClusterMember
+  private let keeper: SnapshotKeeper
   private let tables: PostgresTables
   private let catalog: ClusterCatalog
   private let peers: NodeServer
@@ -98,11 +99,17 @@ final class ClusteredNode: Sendable {
         directory: directory.path, lockFile: directory.lockFile, address: address.description,
         software: Server.version, in: catalog, timing: timing)
       let files = ReplicaDirectory(directory: directory, project: project, mapBytes: configuration.mapBytes)
+      let (folder, snapshots) = (files.folder, try PostgresSnapshots(settings.url))
+      try folder.finishReplacement()
       let replica = try Replica(
         try files.files(), secret: identity.secret, sealed: SealedStores(seal: try AccountsSeal(settings.key)))
       tables = try PostgresTables(settings.url, secret: identity.secret, timing: timing)
-      member = ClusterMember(number: registration.node, tables: tables, replica: replica, timing: timing) {
-        events.node?.receive($0)
+      member = ClusterMember(
+        number: registration.node, tables: tables, replica: replica, timing: timing,
+        joining: ClusterMember.Joining(tables: try PostgresSnapshots(settings.url), folder: folder)
+      ) { events.node?.receive($0) }
+      keeper = SnapshotKeeper(member, snapshots, settings: settings.snapshots) { event in
+        SnapshotReport.log(event, configuration)
       }
     } catch { throw Self.error(error) }
     owned = makeOwned { [peers] stack in peers.cancelRequests { OwnerRequests.isOwned($0, by: stack) } }
@@ -139,6 +146,7 @@ final class ClusteredNode: Sendable {
       .info, "cluster.joined", "node \(number) of the cluster of project \(project), at \(address)",
       [("node", .integer(Int(number))), ("address", .text(address.description))])
     member.start()
+    keeper.start()
     queue.async { self.poll() }
   }
 
@@ -159,6 +167,7 @@ final class ClusteredNode: Sendable {
     peers.stop(graceSeconds: 1)
     queue.sync {}
     owned.close()
+    keeper.stop()
     do throws(ReplicaError) { try member.stop() } catch {
       configuration.log(.error, "cluster.replica", "the replica could not be closed: \(error.description)")
     }
@@ -171,6 +180,7 @@ final class ClusteredNode: Sendable {
     case .becameOwner(let epoch, let floor): queue.async { self.open(epoch, floor) }
     case .steppedDown: queue.async { self.close() }
     case .ownerChanged(let session): queue.async { self.follow(session?.node) }
+    case .join(let event): SnapshotReport.log(event, node: number, configuration)
     case .broken(let error):
       configuration.log(.error, "cluster.broken", error.description)
       configuration.fail?(error.description)
@@ -280,6 +290,8 @@ final class ClusteredNode: Sendable {
       if state.withLock({ $0.epoch }) == nil, owner.target == .none, let session = member.status.owner {
         follow(session.node)
       }
+      // A node that loads its replica does not see who the owner is.
+      if member.status.isJoining { follow(cluster.isOwnerLive ? cluster.owner : nil) }
       try reconfigure(cluster.configuration)
     } catch {
       let isNew = state.withLock { state in
