@@ -2,6 +2,7 @@ import ClusterTesting
 import LogEngine
 import SharedLog
 import Synchronization
+import TestSupport
 
 /// The snapshots of a cluster in memory, beside the tables of ``MemoryTables``.
 final class MemorySnapshots: SnapshotTables {

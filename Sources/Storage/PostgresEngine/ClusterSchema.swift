@@ -1,4 +1,5 @@
 import Basics
+import LogEngine
 package import SharedLog
 
 /// The facts about a cluster that never change, as `hearth_meta` has them.

@@ -1,4 +1,4 @@
-import LogEngine
+package import LogEngine
 package import SharedLog
 import Synchronization
 

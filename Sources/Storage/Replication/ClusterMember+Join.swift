@@ -1,6 +1,8 @@
+import Dispatch
 import Glibc
-import LogEngine
+package import LogEngine
 package import SharedLog
+import Synchronization
 
 /// The loading of a replica from a snapshot.
 package enum JoinEvent: Equatable, Sendable {

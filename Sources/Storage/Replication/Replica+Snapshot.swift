@@ -1,5 +1,6 @@
 import KeyValue
 import LogEngine
+import Synchronization
 
 /// A replica as the source of a snapshot, and as what a snapshot replaces.
 extension Replica {

@@ -1,6 +1,6 @@
 import Glibc
 package import KeyValue
-package import LMDBEngine
+import LMDBEngine
 
 /// The places of a replica's data files in a directory, and of those that a node loads to replace them.
 ///

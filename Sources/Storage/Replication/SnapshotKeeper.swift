@@ -1,5 +1,6 @@
 import Dispatch
 import Glibc
+import LogEngine
 package import SharedLog
 import Synchronization
 

@@ -1,6 +1,7 @@
 import Basics
 import DocumentModel
 import Glibc
+import LogEngine
 import PostgresEngine
 import SharedLog
 import WireFormat

@@ -1,5 +1,6 @@
 import HearthServer
 import PostgresEngine
+import Replication
 
 /// The options of `hearth serve` that make a server a node of a cluster.
 enum ClusterOptions {

@@ -1,4 +1,6 @@
+import LogEngine
 import Replication
+import SharedLog
 
 /// The lines of the log about snapshots of a cluster.
 enum SnapshotReport {

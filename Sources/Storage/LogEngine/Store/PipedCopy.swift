@@ -1,6 +1,7 @@
 import Dispatch
 import Glibc
 package import KeyValue
+import LMDBEngine
 import Synchronization
 
 /// A compact copy of a data file on its way through a pipe, so that it needs no room on the disk.
@@ -21,7 +22,8 @@ package final class PipedCopy: Sendable {
   /// - Throws: ``StorageError/system(operation:path:code:)`` if no pipe can be made.
   package init(of store: any MarkedStore) throws(StorageError) {
     var ends: [Int32] = [-1, -1]
-    guard pipe2(&ends, O_CLOEXEC) == 0 else { throw .systemCall("pipe2", path: store.path) }
+    guard pipe(&ends) == 0 else { throw .systemCall("pipe", path: store.path) }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     let target = ends[1]
     source = Mutex(ends[0])
     writing.async { [outcome] in
