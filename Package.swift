@@ -110,7 +110,8 @@ let package = Package(
     // The commit log in front of LMDB. It changes files only through a protocol of its own, which tests simulate.
     library("LogEngine", in: "Storage", ["LMDBEngine", "KeyValue", "CXXHash"], unchecked),
     library("SharedLog", in: "Storage", ["LogEngine", "KeyValue"]),
-    library("Replication", in: "Storage", ["SharedLog", "LogEngine", "LMDBEngine", "KeyValue"]),
+    library(
+      "Replication", in: "Storage", ["SharedLog", "LogEngine", "LMDBEngine", "KeyValue", "Compression", "Digests"]),
     // The content of files that all nodes of a cluster reach.
     library("ContentSharing", in: "Storage", ["Basics"]),
     library(
@@ -232,7 +233,7 @@ let package = Package(
         "CTimex", "HearthServer", "IdentityService", "Accounts", "Files", "ContentSharing", "Hosting", "Transport",
         "WebClient",
         "DatabaseService",
-        "DocumentStore", "PostgresEngine", "LogEngine", "LMDBEngine", "Digests", "Compression",
+        "DocumentStore", "PostgresEngine", "Replication", "SharedLog", "LogEngine", "LMDBEngine", "Digests", "Compression",
         "KeyValue",
         "RulesTesting",
         "RulesEngine", "Archives", "FirebaseExport", "FixtureTree", "TextAnalysis", "WireFormat", "DocumentModel",

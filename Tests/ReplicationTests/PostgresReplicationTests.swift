@@ -1,4 +1,5 @@
 import ClusterTesting
+import Foundation
 import KeyValue
 import LogEngine
 import PostgresEngine
@@ -73,6 +74,53 @@ import TestSupport
     #expect(failover < 30_000_000)
     for node in nodes { try node.stop() }
   }
+
+  /// A node with an empty directory loads a snapshot of some size. Prints how long that takes, and a copy of the file.
+  @Test func aNodeJoinsAfterTruncation() throws {
+    let url = try server.makeDatabase("joining")
+    let nodes = try nodes(2, url)
+    for node in nodes {
+      node.snapshots = try PostgresSnapshots(url)
+      node.settings.store.memtableBytesMax = 16 << 20
+    }
+    try nodes[0].start()
+    try nodes[0].becomesOwner()
+    var random = SplitMix(seed: 1)
+    let value = (0..<200_000).map { _ in UInt8.random(in: 0...15, using: &random) }
+    for number in 0..<Self.joinedMegabytes * 5 {
+      try nodes[0].write(.files) { (transaction) throws(StorageError) in
+        try transaction.put([7, UInt8(number >> 8), UInt8(number & 255)], value)
+      }
+    }
+    let writing = try microseconds { try nodes[0].writeSnapshot() }
+    let snapshots = try PostgresSnapshots(url)
+    let head = try #require(try snapshots.snapshots().first)
+    let session = try #require(nodes[0].member?.status.session)
+    while try snapshots.truncate(before: head.position.sequence, by: session, epoch: 1) {}
+    try nodes[0].increment(.files)
+    let sequence = nodes[0].member?.status.applied.sequence ?? 0
+    let joining = try microseconds {
+      try nodes[1].start()
+      let isJoined = OtherProcess.eventually(secondsMax: 120) {
+        nodes[1].member?.status.applied.sequence ?? 0 >= sequence && nodes[1].member?.status.isJoining == false
+      }
+      try #require(isJoined, "\(nodes[1].events.value)")
+    }
+    let copying = try microseconds {
+      try nodes[0].replica?.loggedStore(.files)?.copy(toFile: nodes[0].directory.file("copy"))
+    }
+    #expect(try nodes[1].contents(.files) == nodes[0].contents(.files))
+    print(
+      """
+      joining: a snapshot of \(head.fileBytes >> 20) MiB as \(head.bytes >> 20) MiB takes \(writing / 1000) ms, a join \
+      \(joining / 1000) ms, a copy of the file \(copying / 1000) ms
+      """)
+    for node in nodes { try node.stop() }
+  }
+
+  /// The size of the data of that test: few, unless the environment names more.
+  private static let joinedMegabytes =
+    ProcessInfo.processInfo.environment["HEARTH_JOINED_MEGABYTES"].flatMap { Int($0) } ?? 20
 
   /// PostgreSQL ends all connections again and again while an owner commits.
   @Test func lostConnectionsLoseNothing() throws {

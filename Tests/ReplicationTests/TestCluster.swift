@@ -71,6 +71,12 @@ final class TestNode {
   var settings = Replica.Settings()
   var sealed: SealedStores?
   var patience = ClusterMember.Patience()
+  /// The snapshots, if the node uses them.
+  var snapshots: (any SnapshotTables)?
+  /// How the node writes snapshots, if it does.
+  var keeping: SnapshotSettings?
+  private(set) var keeper: SnapshotKeeper?
+  private(set) var kept = Observed<[SnapshotKeeper.Event]>([])
   var timing: ClusterTiming
   var now: @Sendable () -> Int64 = BootTime.now
   private(set) var member: ClusterMember?
@@ -106,8 +112,28 @@ final class TestNode {
     }
   }
 
+  /// The folder of the data files, as a node that joins uses it.
+  var folder: ReplicaFolder {
+    let directory = directory.path
+    return ReplicaFolder(path: directory, mapBytes: Self.mapBytes) { () throws(StorageError) in
+      let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+      return names.filter { $0.hasSuffix(".mdb") }.compactMap {
+        StoreName($0.dropLast(4).replacingOccurrences(of: "+", with: "/"))
+      }
+    } place: { store, directory in
+      "\(directory)/\(store.text.replacingOccurrences(of: "/", with: "+")).mdb"
+    }
+  }
+
+  /// Writes a snapshot of the replica now.
+  @discardableResult func writeSnapshot() throws -> SnapshotHead {
+    let (replica, snapshots) = (try #require(replica), try #require(snapshots))
+    return try SnapshotWriter(snapshots, sealed: sealed).write(replica.sources)
+  }
+
   func openReplica() throws -> Replica {
     let (path, mapBytes) = (directory.path, Self.mapBytes)
+    try folder.finishReplacement()
     let files = ReplicaFiles.onDisk(existing: try existing) { (store) throws(StorageError) in
       LMDBOptions(
         path: "\(path)/\(store.text.replacingOccurrences(of: "/", with: "+")).mdb", mapBytes: mapBytes)
@@ -120,22 +146,30 @@ final class TestNode {
     let events = Observed<[ClusterMember.Event]>([])
     self.events = events
     let member = ClusterMember(
-      number: number, tables: line, replica: replica, timing: timing, patience: patience, now: now
+      number: number, tables: line, replica: replica, timing: timing, patience: patience,
+      joining: snapshots.map { ClusterMember.Joining(tables: $0, folder: folder) }, now: now
     ) { event in events.update { $0.append(event) } }
     (self.member, self.replica) = (member, replica)
     member.start()
+    guard let keeping, let snapshots else { return }
+    let kept = kept
+    let keeper = SnapshotKeeper(member, snapshots, settings: keeping) { event in kept.update { $0.append(event) } }
+    self.keeper = keeper
+    keeper.start()
   }
 
   /// Stops the node with a handover.
   func stop() throws {
-    defer { (member, replica) = (nil, nil) }
+    defer { (member, replica, keeper) = (nil, nil, nil) }
+    keeper?.stop()
     try member?.stop()
   }
 
   /// Ends the node without a word, as a crash.
   func kill() {
+    keeper?.stop()
     member?.abandon()
-    (member, replica) = (nil, nil)
+    (member, replica, keeper) = (nil, nil, nil)
   }
 
   var isOwner: Bool { member.map { (try? $0.store(.files)) != nil && $0.status.leaseRemaining > 0 } ?? false }

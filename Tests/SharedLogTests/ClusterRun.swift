@@ -312,13 +312,22 @@ struct ClusterRun {
       case .tell(let entry): tell(entry, from: node)
       case .rejoin(let reason):
         guard reason == .truncated else { throw ClusterWitness.Violation("node \(node + 1) diverged") }
-        // It loads a copy of another replica.
-        nodes[node].replica = witness.line.map(\.position)
+        // It loads a snapshot, which another replica wrote after any entry that the log continues.
+        let least = min(Int(visible.firstSequence) - 1, witness.line.count)
+        let loaded = Int.random(in: least...witness.line.count, using: &random)
+        nodes[node].replica = witness.line.prefix(loaded).map(\.position)
         nodes[node].lastVersion = witness.lastVersion
-        nodes[node].life += 1
         nodes[node].sent = [:]
         nodes[node].commit = nil
-        start(node)
+        if random.chance(oneIn: 2) {
+          nodes[node].life += 1
+          start(node)
+        } else {
+          // It goes on without a new start, and late answers still arrive.
+          nodes[node].machine.pause()
+          nodes[node].machine.restart(
+            after: nodes[node].replica.last ?? LogPosition(), renewal: UInt64.random(in: 0..<1 << 40, using: &random))
+        }
         return
       }
     }

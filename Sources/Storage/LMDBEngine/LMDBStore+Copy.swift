@@ -29,6 +29,15 @@ extension LMDBStore {
     }
   }
 
+  /// Writes a compact copy of the newest state, with the mark of the store, to a descriptor such as that of a pipe.
+  ///
+  /// The state is that of a moment before the first byte is written.
+  /// - Throws: ``StorageError`` if reading or writing fails: with `EPIPE` if nobody reads any more.
+  package func copy(to descriptor: Int32) throws(StorageError) {
+    let code = mdb_env_copyfd2(environment, descriptor, UInt32(MDB_CP_COMPACT))
+    guard code == 0 else { throw failure(code, "mdb_env_copyfd2") }
+  }
+
   /// Notes in a copy that it has no log.
   private static func closeMark(ofCopy path: String) throws(StorageError) {
     defer { unlink("\(path)-lock") }

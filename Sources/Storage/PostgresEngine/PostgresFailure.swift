@@ -21,6 +21,8 @@ package enum PostgresFailure: Error, Equatable, Sendable {
   case tablesExist
   /// The database has the tables of the cluster of this project already.
   case otherCluster(project: String)
+  /// The former version of Hearth made the tables, and ``ClusterSchema/upgrade(at:)`` was not called.
+  case formerFormat
   /// Another version of Hearth made the tables, in a format that this one does not know.
   case unknownFormat(String)
   /// Tables of these names exist, but Hearth did not make them.
@@ -29,6 +31,8 @@ package enum PostgresFailure: Error, Equatable, Sendable {
   case readOnly(String)
   /// The key of this node is not that of the cluster.
   case otherKey
+  /// The session does not own the project any more, so nothing was performed.
+  case notOwner
   /// The parts of a configuration are larger than ``ClusterConfiguration/bytesMax`` together.
   case configurationTooLarge
   /// The stored configuration of this version is damaged, or a newer version of Hearth wrote it.
@@ -76,8 +80,12 @@ extension PostgresFailure: CustomStringConvertible {
     case .foreignTables:
       "the PostgreSQL database has tables named hearth_… of another form; use a database of its own for the cluster"
     case .otherKey: "the key is not that of this cluster; copy the file that `hearth cluster init` wrote"
+    case .notOwner: "this node does not own the cluster any more"
     case .configurationTooLarge:
       "rules, storage rules and indexes have more than \(ClusterConfiguration.bytesMax >> 20) MiB together"
+    case .formerFormat:
+      "the tables of the cluster have format \(ClusterSchema.format - 1), without tables for snapshots; stop the nodes of the "
+        + "former version, then run: hearth cluster upgrade"
     case .unknownFormat(let found):
       "the tables of the cluster have format \(found), and this version of Hearth knows format "
         + "\(ClusterSchema.format); use the version that made them, or a newer one"

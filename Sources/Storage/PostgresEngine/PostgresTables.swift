@@ -185,7 +185,12 @@ package final class PostgresTables: SharedTables {
       entries.append(
         SharedEntry(kind: kind, position: LogPosition(sequence: sequence, epoch: epoch, chain: chain), body: body))
     }
-    return StoreObservation(epoch: epoch, owner: mark, confirmed: confirmed, firstSequence: first, entries: entries)
+    let previous = result.bits(0, 14).flatMap { epoch in
+      result.bits(0, 15).map { LogPosition(sequence: sequence, epoch: epoch, chain: $0) }
+    }
+    return StoreObservation(
+      epoch: epoch, owner: mark, confirmed: confirmed, firstSequence: first, entries: entries, after: sequence,
+      previous: previous)
   }
 
   private static let observe = PostgresStatement(
@@ -193,8 +198,9 @@ package final class PostgresTables: SharedTables {
     """
     SELECT c.epoch, c.owner, c.owner_session, c.confirmed, c.log_from, n.session, n.renewal,
       CASE WHEN n.is_live THEN 1::bigint ELSE 0::bigint END, l.seq, l.epoch, l.kind, l.chain, l.body,
-      (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-    FROM hearth_cluster c LEFT JOIN hearth_node n ON n.node = c.owner LEFT JOIN (
+      (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, p.epoch, p.chain
+    FROM hearth_cluster c LEFT JOIN hearth_node n ON n.node = c.owner
+    LEFT JOIN hearth_log p ON p.seq = $1::bigint LEFT JOIN (
       SELECT seq, epoch, kind, chain, body, sum(octet_length(body)) OVER (ORDER BY seq) - octet_length(body) AS before
       FROM (SELECT * FROM hearth_log WHERE seq > $1::bigint ORDER BY seq LIMIT 1024) next
     ) l ON l.before < 4194304

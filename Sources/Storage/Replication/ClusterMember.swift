@@ -25,6 +25,8 @@ package final class ClusterMember: Sendable {
     case steppedDown
     /// Another owner is known, which may be this node, or none is.
     case ownerChanged(NodeSession?)
+    /// The replica is loaded anew from a snapshot; see ``JoinEvent``.
+    case join(JoinEvent)
     /// The replica cannot be used. The node does nothing more, and the process should stop with the explanation.
     case broken(ReplicaError)
   }
@@ -44,6 +46,8 @@ package final class ClusterMember: Sendable {
     package var silence: Int64?
     /// Why the replica could not be written or used, if it is so now.
     package var failure: ReplicaError?
+    /// Whether the replica is loaded anew.
+    package var isJoining = false
   }
 
   /// The times of a member besides those of the protocol, in microseconds.
@@ -72,11 +76,13 @@ package final class ClusterMember: Sendable {
   private let sessions = RequestLine("hearth.cluster.sessions")
   private let observations = RequestLine("hearth.cluster.observations")
   private let appends = RequestLine("hearth.cluster.appends")
-  private let applying = DispatchQueue(label: "hearth.cluster.applying")
-  private let events = DispatchQueue(label: "hearth.cluster.events")
+  /// Loads the replica anew, if the node can.
+  let joining: Joining?
+  let applying = DispatchQueue(label: "hearth.cluster.applying")
+  let events = DispatchQueue(label: "hearth.cluster.events")
   private let ticks = DispatchQueue(label: "hearth.cluster.ticks")
   private let tickMicroseconds: Int
-  private let report: @Sendable (Event) -> Void
+  let report: @Sendable (Event) -> Void
   private let noteApplied: @Sendable (Set<StoreName>) -> Void
 
   /// The part of a member that its threads share.
@@ -91,6 +97,8 @@ package final class ClusterMember: Sendable {
     var commit: Commit?
     var failure: ReplicaError?
     var lastAnswer: Int64?
+    /// Whether the replica is loaded anew, and nothing is applied.
+    var isJoining = false
   }
 
   /// A commit whose writer waits.
@@ -106,13 +114,15 @@ package final class ClusterMember: Sendable {
   /// - Parameters:
   ///   - number: the number of the node, which no other node has.
   ///   - tables: the tables of the cluster, whose log has the secret of the replica.
+  ///   - joining: the snapshots with which the replica is loaded anew. Without them, a node that cannot continue is
+  ///     ``Event/broken(_:)``.
   ///   - now: a clock in microseconds that does not stop while the machine sleeps.
   ///   - applied: is called with the stores that entries of other nodes changed, after each group of entries, on the thread
   ///     that applies them. The next entries wait for it.
   ///   - events: is called with each event, one at a time. It may block, and may use the member, but not stop it.
   package init(
     number: UInt32, tables: any SharedTables, replica: Replica, timing: ClusterTiming = ClusterTiming(),
-    patience: Patience = Patience(), now: @escaping @Sendable () -> Int64 = BootTime.now,
+    patience: Patience = Patience(), joining: Joining? = nil, now: @escaping @Sendable () -> Int64 = BootTime.now,
     applied noteApplied: @escaping @Sendable (Set<StoreName>) -> Void = { _ in },
     events report: @escaping @Sendable (Event) -> Void
   ) {
@@ -120,6 +130,7 @@ package final class ClusterMember: Sendable {
     self.tables = tables
     self.replica = replica
     self.patience = patience
+    self.joining = joining
     self.now = now
     self.report = report
     self.noteApplied = noteApplied
@@ -132,6 +143,7 @@ package final class ClusterMember: Sendable {
 
   /// Begins to work.
   package func start() {
+    joinIfNew()
     ticks.async { [weak self] in self?.tick() }
   }
 
@@ -151,7 +163,7 @@ package final class ClusterMember: Sendable {
       Status(
         role: state.node.role, applied: replica.applied, owner: state.owner, session: state.node.lease.session,
         leaseRemaining: state.lease?.remaining ?? 0, silence: state.lastAnswer.map { now() - $0 },
-        failure: state.failure)
+        failure: state.failure, isJoining: state.isJoining)
     }
   }
 
@@ -332,7 +344,7 @@ package final class ClusterMember: Sendable {
     post(.ownerChanged(owner))
   }
 
-  private func endEpoch(_ state: inout State) {
+  func endEpoch(_ state: inout State) {
     state.lease?.end()
     feed.end()
     state.lease = nil
@@ -342,12 +354,12 @@ package final class ClusterMember: Sendable {
   }
 
   /// Calls an event after everything before it is applied.
-  private func post(_ event: Event) {
+  func post(_ event: Event) {
     applying.async { self.events.async { self.report(event) } }
   }
 
   private func fail(_ error: ReplicaError, _ state: inout State) {
-    guard state.failure?.isFinal != true else { return }
+    guard state.failure?.isFinal != true, !rejoin(after: error, &state) else { return }
     state.failure = error
     isHalted.store(true, ordering: .sequentiallyConsistent)
     endEpoch(&state)

@@ -29,29 +29,33 @@ package final class Replica: Sendable {
   package let secret: UInt64
   private let files: ReplicaFiles
   private let settings: Settings
-  private let sealed: SealedStores?
-  /// The greatest sequence of a mark when the replica was opened.
-  private let lastMark: UInt64
-  private let state: Mutex<State>
+  let sealed: SealedStores?
+  let state: Mutex<State>
 
-  private struct Member: Sendable {
+  struct Member: Sendable {
     let store: LoggedStore
     let log: StoreLog
     /// The position of the data file when it was opened.
     let origin: LogPosition
   }
 
-  private struct State: Sendable {
+  struct State: Sendable {
     var members: [StoreName: Member] = [:]
     /// The position up to which every store has its commits, when those that their writers append now are over.
     var applied: LogPosition
+    /// The greatest sequence of a mark when the replica was opened.
+    var lastMark: UInt64 = 0
     /// The bytes of the log since the marks were moved.
     var unmarkedBytes = 0
+    /// The bytes of the log since the replica was opened.
+    var logBytes = 0
     var log: WeakLog = WeakLog()
     var isClosed = false
+    /// Whether the files are being replaced, so that none may be made.
+    var isDetached = false
   }
 
-  private struct WeakLog: Sendable { weak var log: (any ProjectLog)? }
+  struct WeakLog: Sendable { weak var log: (any ProjectLog)? }
 
   /// Opens the stores that exist.
   /// - Throws: ``ReplicaError/notAReplica(path:)`` if a file was written without the cluster; ``ReplicaError/storage(_:)``.
@@ -62,13 +66,31 @@ package final class Replica: Sendable {
     self.secret = secret
     self.settings = settings
     self.sealed = sealed
+    state = Mutex(try Self.opened(files.existing, files, secret, sealed, settings, log: nil))
+  }
+
+  /// Opens stores that exist.
+  private static func opened(
+    _ stores: [StoreName], _ files: ReplicaFiles, _ secret: UInt64, _ sealed: SealedStores?, _ settings: Settings,
+    log: (any ProjectLog)?
+  ) throws(ReplicaError) -> State {
     var members: [StoreName: Member] = [:]
-    for name in files.existing {
-      members[name] = try Self.open(name, files, secret, sealed, settings, origin: LogPosition(), log: nil)
+    for name in stores {
+      members[name] = try open(name, files, secret, sealed, settings, origin: LogPosition(), log: log)
     }
-    lastMark = members.values.map(\.origin.sequence).max() ?? 0
     let least = members.values.map(\.origin).min { $0.sequence < $1.sequence }
-    state = Mutex(State(members: members, applied: least ?? LogPosition()))
+    var state = State(members: members, applied: least ?? LogPosition())
+    state.lastMark = members.values.map(\.origin.sequence).max() ?? 0
+    state.log = WeakLog(log: log)
+    return state
+  }
+
+  /// Opens stores in place of those that ``detach(flushes:)`` closed, whose files were replaced.
+  /// - Throws: ``ReplicaError``. There are no stores then.
+  func attach(_ stores: [StoreName]) throws(ReplicaError) {
+    let log = state.withLock { $0.log.log }
+    let opened = try Self.opened(stores, files, secret, sealed, settings, log: log)
+    state.withLock { if !$0.isClosed { $0 = opened } }
   }
 
   private static func open(
@@ -127,7 +149,7 @@ package final class Replica: Sendable {
   private func member(_ name: StoreName) throws(ReplicaError) -> Member {
     let result = state.withLock { state -> Result<Member, ReplicaError> in
       if let member = state.members[name] { return .success(member) }
-      guard !state.isClosed else { return .failure(.storage(.notOwner(of: name.text, owner: nil))) }
+      guard !state.isClosed, !state.isDetached else { return .failure(.storage(.notOwner(of: name.text, owner: nil))) }
       guard state.members.count < settings.storesMax else {
         return .failure(.storage(.tooManyDatabases(limit: settings.storesMax)))
       }
@@ -160,9 +182,8 @@ package final class Replica: Sendable {
 
   /// Checks that the marks of stores that are ahead are on the line of the log.
   private func checkMarks(_ entry: SharedEntry) throws(ReplicaError) {
-    guard entry.position.sequence <= lastMark else { return }
     let isOnLine = state.withLock { state in
-      state.members.values.allSatisfy { member in
+      entry.position.sequence > state.lastMark || state.members.values.allSatisfy { member in
         member.origin.sequence != entry.position.sequence || member.origin == entry.position
       }
     }
@@ -222,6 +243,7 @@ package final class Replica: Sendable {
     state.withLock { state in
       if state.applied.sequence < position.sequence { state.applied = position }
       state.unmarkedBytes += bytes
+      state.logBytes += bytes
       return state.unmarkedBytes >= settings.logBytesPerMark
     }
   }

@@ -26,15 +26,22 @@ extension ReplicaError {
 extension ReplicaError: CustomStringConvertible {
   /// The failure and the remedy.
   package var description: String {
-    let remedy = "; stop this node, and start it with an empty data directory, which it fills from the cluster"
-    return switch self {
+    switch self {
+    case .notAReplica, .diverged, .truncated, .missingStore:
+      "\(reason); stop this node, and start it with an empty data directory, which it fills from the cluster"
+    case .malformed, .notSealedHere, .storage: reason
+    }
+  }
+
+  /// The failure without the remedy.
+  package var reason: String {
+    switch self {
     case .notAReplica(let path):
       "\(path) is not a replica of this cluster's log: it was written without the cluster, or belongs to another cluster"
-        + remedy
-    case .diverged: "the log of the cluster has another history than this replica" + remedy
-    case .truncated: "the log of the cluster no longer has the entries after this replica" + remedy
+    case .diverged: "the log of the cluster has another history than this replica"
+    case .truncated: "the log of the cluster no longer has the entries after this replica"
     case .missingStore(let store, let sequence):
-      "entry \(sequence) of the log changes the data file of \(store), which is missing here" + remedy
+      "entry \(sequence) of the log changes the data file of \(store), which is missing here"
     case .malformed(let sequence, let detail):
       "entry \(sequence) of the log is not readable: \(detail); another version of hearth may have written it"
     case .notSealedHere(let store, let sequence):

@@ -82,6 +82,23 @@ package struct ClusterNode: Sendable {
     tail = EntryTail(after: applied, secret: secret)
   }
 
+  // MARK: Loading the replica anew
+
+  /// Ends all work, because the replica is loaded anew. The node sends nothing more until ``restart(after:renewal:)``, so
+  /// another one takes over if it was the owner.
+  package mutating func pause() {
+    isBroken = true
+    role = .follower
+  }
+
+  /// Continues as a follower whose replica ends at another position, as after a start. Answers to earlier requests are
+  /// ignored.
+  package mutating func restart(after applied: LogPosition, renewal: UInt64) {
+    let (last, mayOwn) = (lastNumber, mayOwn)
+    self = ClusterNode(number: number, after: applied, secret: secret, renewal: renewal, timing: timing)
+    (lastNumber, self.mayOwn) = (last, mayOwn)
+  }
+
   // MARK: Reads
 
   /// Whether a read of a snapshot that was taken before this call, in the same epoch, shows every commit that was

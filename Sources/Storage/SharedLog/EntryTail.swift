@@ -36,6 +36,13 @@ package struct EntryTail: Sendable {
   /// - Throws: ``Break`` if the entries do not continue the replica.
   package mutating func see(_ observation: StoreObservation) throws(Break) {
     guard observation.firstSequence <= applied.sequence + 1 else { throw .truncated }
+    // When the request was sent, the log had the last entry of the replica durably. If it has another one there, or none
+    // although it was not truncated so far, the engine lost entries that were acknowledged.
+    if observation.after == applied.sequence, observation.after >= observation.firstSequence,
+      observation.previous != applied
+    {
+      throw .diverged
+    }
     let entries = Array(observation.entries.drop { $0.position.sequence <= applied.sequence })
     // The answer to an earlier request may be older than what was applied meanwhile.
     guard entries.first.map({ $0.position.sequence == applied.sequence + 1 }) ?? true else { return }

@@ -80,10 +80,17 @@ package struct StoreObservation: Equatable, Sendable {
   package let firstSequence: UInt64
   /// The entries after the requested sequence, in order, without a gap.
   package let entries: [SharedEntry]
+  /// The requested sequence.
+  package let after: UInt64
+  /// The position of the entry with the requested sequence, or `nil` if the log does not have it.
+  package let previous: LogPosition?
 
   package init(
-    epoch: UInt64, owner: OwnerMark?, confirmed: UInt64, firstSequence: UInt64, entries: [SharedEntry]
+    epoch: UInt64, owner: OwnerMark?, confirmed: UInt64, firstSequence: UInt64, entries: [SharedEntry],
+    after: UInt64 = 0, previous: LogPosition? = nil
   ) {
+    self.after = after
+    self.previous = previous
     self.epoch = epoch
     self.owner = owner
     self.confirmed = confirmed

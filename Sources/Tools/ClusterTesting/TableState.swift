@@ -90,7 +90,7 @@ package struct TableState: Sendable {
     }
     return StoreObservation(
       epoch: epoch, owner: mark, confirmed: confirmed, firstSequence: firstSequence,
-      entries: entries.filter { $0.position.sequence > after })
+      entries: entries.filter { $0.position.sequence > after }, after: after, previous: entry(after)?.position)
   }
 
   private mutating func append(_ entry: SharedEntry, _ behind: LogPosition) -> (TableReply, isWrite: Bool) {

@@ -18,28 +18,32 @@ package final class ServedCluster: Sendable {
     service cloud.firestore { match /databases/{d}/documents/{path=**} { allow read, write: if true; } }
     """
 
+  package static let openStorageRules =
+    "rules_version = '2'; service firebase.storage { match /b/{b}/o/{p=**} { allow read, write: if true; } }"
+
   package let directory: TemporaryDirectory
   package let postgres: PostgresServer
   package let url: String
-  private let arguments: [String]
   private let state: Mutex<[Node]>
+  private let options: [String]
 
-  /// Makes a cluster of a project, and starts its nodes with further arguments. Their clients may read and write everything.
-  package init(nodes: Int = 3, project: String = ServedCluster.project, _ arguments: [String] = []) throws {
-    self.arguments = arguments
+  /// Makes a cluster of a project and starts its nodes, with further options. Their clients may read and write everything.
+  /// With `from`, the cluster begins with the data of that directory.
+  package init(
+    nodes: Int = 3, project: String = ServedCluster.project, from source: String? = nil, serving options: [String] = []
+  ) throws {
+    self.options = options
     directory = try TemporaryDirectory()
     postgres = try PostgresServer()
     url = try postgres.makeDatabase("hearth")
     state = Mutex([])
     let rules = try directory.write("open.rules", Self.openRules)
-    let storage = try directory.write(
-      "open-storage.rules",
-      "rules_version = '2'; service firebase.storage { match /b/{b}/o/{p=**} { allow read, write: if true; } }")
-    let made = try HearthBinary.run([
-      "cluster", "init", url, "--project", project, "--key", directory.file("cluster.key"), "--accept-loss",
-      "--rules",
-      rules, "--storage-rules", storage,
-    ])
+    let storage = try directory.write("open-storage.rules", Self.openStorageRules)
+    let made = try HearthBinary.run(
+      [
+        "cluster", "init", url, "--key", directory.file("cluster.key"), "--accept-loss", "--rules", rules,
+        "--storage-rules", storage,
+      ] + (source.map { ["--from", $0] } ?? ["--project", project]))
     try #require(made.exit == .code(0), "\(made.output)")
     for number in 0..<nodes {
       let node = try start(number, port: 0)
@@ -47,11 +51,19 @@ package final class ServedCluster: Sendable {
     }
   }
 
-  private func start(_ number: Int, port: UInt16) throws -> Node {
-    let process = try HearthBinary.start([
-      "serve", "--port", "\(port)", "--cluster", url, "--cluster-key", directory.file("cluster.key"), "--data",
-      directory.file("node\(number + 1)"),
-    ] + arguments)
+  /// Starts one more node, with options of its own.
+  package func add(serving options: [String] = []) throws -> Node {
+    let node = try start(nodes.count, port: 0, options)
+    state.withLock { $0.append(node) }
+    return node
+  }
+
+  private func start(_ number: Int, port: UInt16, _ options: [String]? = nil) throws -> Node {
+    let process = try HearthBinary.start(
+      [
+        "serve", "--port", "\(port)", "--cluster", url, "--cluster-key", directory.file("cluster.key"), "--data",
+        directory.file("node\(number + 1)"),
+      ] + (options ?? self.options))
     let address = try process.waitForLine(prefix: "hearth: listening on http://127.0.0.1:", timeoutSeconds: 60)
     return Node(process: process, port: try #require(UInt16(address.prefix { $0.isNumber })))
   }

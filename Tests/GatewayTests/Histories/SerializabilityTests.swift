@@ -185,7 +185,7 @@ import TestSupport
   /// nodes.
   @Test(.needs(.hearth), .needs(.postgres), .needs(.tool(.setpriv))) func oneOrderAtAllNodesOfACluster() async throws {
     let observations = try await onDedicatedThread {
-      let cluster = try ServedCluster(project: "p", ["--emulator"])
+      let cluster = try ServedCluster(project: "p", serving: ["--emulator"])
       let workload = AppendWorkload()
       var observations = Observations()
       var state = ListListener.State()

@@ -147,7 +147,7 @@ import TestSupport
     // Tables of other forms.
     try server.sql("UPDATE hearth_meta SET v = '7' WHERE k = 'format'", in: "hearth")
     let url = server.url("hearth")
-    #expect(try output(["status", url]).contains("have format 7, and this version of Hearth knows format 1"))
+    #expect(try output(["status", url]).contains("have format 7, and this version of Hearth knows format 2"))
     let foreign = try server.makeDatabase("foreign_tables")
     try server.sql("CREATE TABLE hearth_log (text text)", in: "foreign_tables")
     let other = ["--project", "shop", "--key", directory.file("other.key"), "--accept-loss"]
@@ -178,7 +178,8 @@ import TestSupport
       ["init", both] + options + ["--accept-loss"], environment: ["PGOPTIONS=-c synchronous_commit=off"])
     #expect(role.code == .code(0) && role.output.contains("accepted: PostgreSQL can lose"))
     try primary.sql(
-      "DROP TABLE hearth_meta, hearth_member, hearth_node, hearth_cluster, hearth_log, hearth_config", in: "hearth")
+      "DROP TABLE hearth_meta, hearth_member, hearth_node, hearth_cluster, hearth_log, hearth_config, hearth_snapshot, "
+        + "hearth_snapshot_part, hearth_snapshot_claim", in: "hearth")
     unlink(directory.file("cluster.key"))
     try primary.sql("ALTER DATABASE hearth SET synchronous_commit = local", in: "hearth")
     let local = try run(["init", both] + options)
@@ -252,7 +253,8 @@ import TestSupport
     #expect(rows[6].prefix(4) == ["3", "10.0.0.3:8090", "silent", "over"])
     #expect(rows[7].prefix(5) == ["4", "10.0.0.4:8090", "starting", "-", "follower"])
     #expect(lines[9].hasPrefix("log            1 entry up to 1, confirmed up to 0; "))
-    #expect(lines[10] == "configuration  version 1")
+    #expect(lines[10] == "snapshots      none")
+    #expect(lines[11] == "configuration  version 1")
     let json = try JSONNode(
       parsing: Array(run(["status", "--json"], environment: ["HEARTH_CLUSTER=\(url)"]).output.utf8))
     #expect(json["owner"]?.integerValue == 1)

@@ -1,13 +1,17 @@
 import DocumentModel
 import Glibc
 import PostgresEngine
+import SharedLog
 
 extension Command {
   /// Makes a cluster in a PostgreSQL database.
   static let clusterInit = Command(
     name: "cluster init", summary: "Makes the tables and the key of a cluster in a PostgreSQL database.",
     operands: "[POSTGRES-URL]", operandCount: 0...1,
-    options: [.value("project", "ID", "the project that the cluster serves")] + ClusterParts.options + [
+    options: [
+      .value("project", "ID", "the project that the cluster serves (with --from, default: its only project)"),
+      .value("from", "DIR", "bring the project of this data directory along, which no server uses"),
+    ] + ClusterParts.options + SharedFilesOption.options + [
       .value("key", "FILE", "write the key of the cluster to this new file (default: cluster.key)"),
       .flag("accept-loss", "accept that PostgreSQL can lose acknowledged commits, as its settings are now"),
     ],
@@ -21,6 +25,12 @@ extension Command {
       them. The same is true if fsync, full_page_writes or synchronous_commit is off. The verb refuses then, unless
       --accept-loss is given.
 
+      With --from, the verb uploads the documents, accounts and files of a data directory as the first snapshot of the
+      cluster. Each node starts with an empty directory and loads it. The directory remains as it is, apart from
+      commits that a killed server left in a log, which are moved to the data files. Do not serve it again: its changes
+      would not be those of the cluster. If the verb fails, it removes the tables. The content of files goes to the place
+      that --shared-files names, or to PostgreSQL; name the same place for each node.
+
       \(ClusterAddress.details)
       """,
     examples: [
@@ -32,14 +42,25 @@ extension Command {
         "hearth cluster init postgres://hearth@localhost/hearth --project shop --accept-loss",
         "with PostgreSQL on one machine, which has no standby"
       ),
+      (
+        "hearth cluster init postgres://hearth@pg1,pg2/hearth --from ./hearth-data --rules firestore.rules",
+        "makes the data of a single server those of a cluster"
+      ),
     ],
     run: { arguments in
       let url = try ClusterAddress.url(arguments.operands.first)
-      guard let project = arguments.value("project") else {
+      let named = arguments.value("project")
+      guard named != nil || arguments.has("from") else {
         throw CommandFailure.usage("option '--project' is missing: --project ID")
       }
-      guard DatabaseID(project: project) != nil else {
-        throw arguments.refusal(of: "project", project, "is not a valid name of a project")
+      if let named, DatabaseID(project: named) == nil {
+        throw arguments.refusal(of: "project", named, "is not a valid name of a project")
+      }
+      if !arguments.has("from") {
+        for option in ["shared-files", "shared-files-key", "shared-files-endpoint", "shared-files-region"]
+        where arguments.has(option) {
+          throw arguments.refusal(of: [option], "needs --from")
+        }
       }
       var configuration = ClusterConfiguration()
       for part in try ClusterParts.read(arguments) { configuration.set(part) }
@@ -56,11 +77,15 @@ extension Command {
           findings, of: .loss, "PostgreSQL can lose commits that it acknowledged",
           "\nTo accept that, add --accept-loss.")
       }
+      let source = try arguments.value("from").map { try ClusterSource($0, project: named, arguments, url) }
+      guard let project = source?.project ?? named else { throw CommandFailure.usage("name a project with --project") }
+      try source?.shareFiles()
       let key = ClusterKey()
       let identity = ClusterIdentity(
         project: project, keyCheck: try key.check(), acceptsLoss: findings.contains { $0.level == .loss })
       try key.write(to: keyFile)
-      try create(identity, configuration, at: url, keyFile: keyFile)
+      try create(identity, configuration, at: url, keyFile: keyFile, first: source?.firstEntry(identity))
+      try source?.upload(key, identity, keyFile: keyFile)
       Terminal.output.write(report(identity, configuration, url, keyFile: keyFile))
       return 0
     })
@@ -77,10 +102,11 @@ extension Command {
 
   /// Makes the tables. Removes the key file if it is certain that they were not made.
   private static func create(
-    _ identity: ClusterIdentity, _ configuration: ClusterConfiguration, at url: String, keyFile: String
+    _ identity: ClusterIdentity, _ configuration: ClusterConfiguration, at url: String, keyFile: String,
+    first: SharedEntry?
   ) throws {
     do throws(PostgresFailure) {
-      try ClusterSchema.create(at: url, identity, configuration: configuration)
+      try ClusterSchema.create(at: url, identity, configuration: configuration, first: first)
     } catch {
       switch error {
       case .connection, .noAnswer, .notDurable, .unexpectedAnswer:

@@ -1,7 +1,9 @@
 import Basics
 import DocumentModel
 import Glibc
+import LogEngine
 import PostgresEngine
+import SharedLog
 import WireFormat
 
 /// The state of a cluster, with what a short watch tells about its nodes.
@@ -32,6 +34,8 @@ struct ClusterStatus {
 
   let identity: ClusterIdentity
   let state: ClusterState
+  /// The snapshots, the newest first.
+  let snapshots: [SnapshotHead]
   let findings: [Finding]
   /// The time since the last renewal of each node that renewed its session during the watch, in milliseconds.
   let renewed: [UInt32: Int64]
@@ -41,7 +45,7 @@ struct ClusterStatus {
   /// Watches the nodes until each live one has renewed its session, for at most two seconds.
   /// - Throws: `PostgresFailure`.
   static func watched(
-    _ identity: ClusterIdentity, _ catalog: ClusterCatalog, _ findings: [Finding]
+    _ identity: ClusterIdentity, _ catalog: ClusterCatalog, _ snapshots: [SnapshotHead], _ findings: [Finding]
   ) throws -> ClusterStatus {
     let begin = Progress.now()
     let first = try catalog.state()
@@ -61,7 +65,7 @@ struct ClusterStatus {
     }
     let now = Progress.now()
     return ClusterStatus(
-      identity: identity, state: last, findings: findings,
+      identity: identity, state: last, snapshots: snapshots, findings: findings,
       renewed: changes.compactMapValues { $0.at.map { now - $0 } }, watched: now - begin)
   }
 
@@ -90,11 +94,18 @@ struct ClusterStatus {
 
       log            \(CountText.grouped(Int(clamping: state.entries), "entry", "entries")) up to \(state.head), confirmed \
       up to \(state.confirmed); \(ByteCount.text(Int(clamping: state.logBytes))) in PostgreSQL
+      snapshots      \(snapshotsText)
       configuration  version \(state.configuration)
 
 
       """
     return text + findings.table(on: terminal)
+  }
+
+  private var snapshotsText: String {
+    guard !snapshots.isEmpty else { return "none" }
+    return snapshots.map { "entry \($0.position.sequence), \(ByteCount.text(Int(clamping: $0.bytes)))" }
+      .joined(separator: "; ")
   }
 
   private func nodes(on terminal: Terminal) -> String {
@@ -161,6 +172,11 @@ struct ClusterStatus {
       json.add("confirmed", Int(clamping: state.confirmed))
       json.add("bytes", Int(clamping: state.logBytes))
       json.endObject()
+      json.add("snapshots", snapshots) { snapshot, json in
+        json.add("entry", Int(clamping: snapshot.position.sequence))
+        json.add("bytes", Int(clamping: snapshot.bytes))
+        json.add("dataBytes", Int(clamping: snapshot.fileBytes))
+      }
       json.add("nodes", state.members) { member, json in
         json.add("node", Int(member.node))
         json.add("address", member.address)

@@ -1,4 +1,5 @@
 import PostgresEngine
+import SharedLog
 
 extension Command {
   /// Shows the nodes and the log of a cluster.
@@ -22,7 +23,12 @@ extension Command {
       let url = try ClusterAddress.url(arguments.operands.first)
       let identity = try ClusterSchema.check(at: url)
       let findings = try EngineCheck.findings(at: url).map { Finding($0, acceptsLoss: identity.acceptsLoss) }
-      let status = try ClusterStatus.watched(identity, try ClusterCatalog(url), findings)
+      let snapshots: [SnapshotHead]
+      let tables = try PostgresSnapshots(url)
+      do throws(SnapshotFailure) { snapshots = try tables.snapshots() } catch {
+        throw CommandFailure.failed(error.text)
+      }
+      let status = try ClusterStatus.watched(identity, try ClusterCatalog(url), snapshots, findings)
       Terminal.output.write(arguments.has("json") ? status.json() : Array(status.text(on: .output).utf8))
       return status.hasOwner ? 0 : ExitCode.failure
     })

@@ -1,5 +1,6 @@
 import HearthServer
 import PostgresEngine
+import Replication
 
 /// The options of `hearth serve` that make a server a node of a cluster.
 enum ClusterOptions {
@@ -12,6 +13,9 @@ enum ClusterOptions {
       .value(
         "peer-address", "HOST:PORT",
         "where other nodes reach this one; port 0 chooses one (default: --host, port 0)"),
+      .value(
+        "snapshot-log", "BYTES", "write a snapshot after so much log of the cluster, if due (default: 256M)"),
+      .value("kept-log", "TIME", "keep the log of this time for nodes that were away (default: 1h)"),
     ] + SharedFilesOption.options
 
   /// Makes a configuration that of a node, if the options or the environment name a cluster.
@@ -21,7 +25,7 @@ enum ClusterOptions {
     guard arguments.accepts("cluster"),
       let url = arguments.value("cluster") ?? DatabaseChoice.environment(ClusterAddress.variable)
     else {
-      for option in ["cluster-key", "peer-address", "shared-files"]
+      for option in ["cluster-key", "peer-address", "snapshot-log", "kept-log", "shared-files"]
       where arguments.accepts(option) && arguments.has(option) {
         throw arguments.refusal(of: [option], "needs --cluster")
       }
@@ -42,7 +46,12 @@ enum ClusterOptions {
       throw CommandFailure.failed(error.description)
     }
     let postgres = try ClusterAddress.url(url)
-    configuration.cluster = ClusterSettings(url: postgres, key: key, peerAddress: address)
+    var settings = ClusterSettings(url: postgres, key: key, peerAddress: address)
+    if let bytes = try arguments.bytes("snapshot-log", in: 1 << 10...1 << 46) {
+      settings.snapshots.logBytes = Int64(bytes)
+    }
+    if let seconds = try arguments.seconds("kept-log") { settings.snapshots.keptTime = Int64(seconds) * 1_000_000 }
+    configuration.cluster = settings
     // Without a shared place, the next owner would not have the files of this one.
     configuration.sharedFiles =
       try SharedFilesOption.place(arguments) { try PostgresContent(postgres) }

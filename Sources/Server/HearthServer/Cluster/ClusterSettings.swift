@@ -1,4 +1,5 @@
 package import PostgresEngine
+package import Replication
 import Transport
 
 /// How a server takes part in a cluster; see `docs/internals/cluster.md`.
@@ -8,6 +9,8 @@ package struct ClusterSettings: Sendable {
   package var key: ClusterKey
   /// The address at which other nodes reach this one. Port 0 chooses a free port.
   package var peerAddress: HearthConfiguration.Address
+  /// When this node writes snapshots, and how much log it keeps.
+  package var snapshots = SnapshotSettings()
 
   package init(url: String, key: ClusterKey, peerAddress: HearthConfiguration.Address) {
     self.url = url

@@ -48,6 +48,7 @@ final class ClusteredNode: Sendable {
   private let configuration: HearthConfiguration
   private let project: String
   private let member: ClusterMember
+  private let keeper: SnapshotKeeper
   private let tables: PostgresTables
   private let catalog: ClusterCatalog
   private let peers: NodeServer
@@ -113,12 +114,18 @@ final class ClusteredNode: Sendable {
         directory: directory.path, lockFile: directory.lockFile, address: address.description,
         software: Server.version, in: catalog, timing: timing)
       let files = ReplicaDirectory(directory: directory, project: project, mapBytes: configuration.mapBytes)
+      let (folder, snapshots) = (files.folder, try PostgresSnapshots(settings.url))
+      try folder.finishReplacement()
       replica = try Replica(
         try files.files(), secret: identity.secret, sealed: SealedStores(seal: try AccountsSeal(settings.key)))
       tables = try PostgresTables(settings.url, secret: identity.secret, timing: timing)
       member = ClusterMember(
         number: registration.node, tables: tables, replica: replica, timing: timing,
+        joining: ClusterMember.Joining(tables: try PostgresSnapshots(settings.url), folder: folder),
         applied: { followed.noteApplied($0) }, events: { events.node?.receive($0) })
+      keeper = SnapshotKeeper(member, snapshots, settings: settings.snapshots) { event in
+        SnapshotReport.log(event, configuration)
+      }
       door.join(LogStreamHandler(member), node: UInt16(truncatingIfNeeded: registration.node))
       follower = LogFollower(
         member, try NodeClient(key: key),
@@ -162,6 +169,7 @@ final class ClusteredNode: Sendable {
       .info, "cluster.joined", "node \(number) of the cluster of project \(project), at \(address)",
       [("node", .integer(Int(number))), ("address", .text(address.description))])
     member.start()
+    keeper.start()
     queue.async { self.poll() }
   }
 
@@ -184,6 +192,7 @@ final class ClusteredNode: Sendable {
     follower.stop()
     queue.sync {}
     owned.close()
+    keeper.stop()
     do throws(ReplicaError) { try member.stop() } catch {
       configuration.log(.error, "cluster.replica", "the replica could not be closed: \(error.description)")
     }
@@ -196,6 +205,9 @@ final class ClusteredNode: Sendable {
     case .becameOwner(let epoch, let floor): queue.async { self.open(epoch, floor) }
     case .steppedDown: queue.async { self.close() }
     case .ownerChanged(let session): queue.async { self.follow(session?.node) }
+    case .join(let event):
+      SnapshotReport.log(event, node: number, configuration)
+      queue.async { self.noteJoin(event) }
     case .broken(let error):
       configuration.log(.error, "cluster.broken", error.description)
       configuration.fail?(error.description)
@@ -298,6 +310,17 @@ final class ClusteredNode: Sendable {
 
   // MARK: Following
 
+  /// Reads nothing while the replica is loaded anew: its stores are other ones afterwards.
+  private func noteJoin(_ event: JoinEvent) {
+    switch event {
+    case .began: follow(nil as NodeAddress?)
+    case .ended:
+      guard state.withLock({ $0.epoch == nil }), case .node(let found) = owner.target, found != address else { return }
+      follow(found)
+    case .loading, .failed: break
+    }
+  }
+
   /// Follows the log of a node. With `nil`, ends that and everything that this node reads itself.
   private func follow(_ address: NodeAddress?) {
     if address == nil {
@@ -381,6 +404,8 @@ final class ClusteredNode: Sendable {
       if state.withLock({ $0.epoch }) == nil, owner.target == .none, let session = member.status.owner {
         follow(session.node)
       }
+      // A node that loads its replica does not see who the owner is.
+      if member.status.isJoining { follow(cluster.isOwnerLive ? cluster.owner : nil) }
       try reconfigure(cluster.configuration)
     } catch {
       let isNew = state.withLock { state in

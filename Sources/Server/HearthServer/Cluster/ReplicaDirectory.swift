@@ -1,5 +1,6 @@
 import DocumentModel
 import DocumentStore
+import Glibc
 import KeyValue
 import LMDBEngine
 import Replication
@@ -13,15 +14,44 @@ struct ReplicaDirectory: Sendable {
   /// The data files that exist, and the function that opens one.
   /// - Throws: ``StorageError`` if the directory cannot be read.
   func files() throws(StorageError) -> ReplicaFiles {
-    var existing: [StoreName] = []
-    for id in try DataDirectory.databases(in: directory.path) where id.project == project {
-      if let name = StoreName(database: id.database) { existing.append(name) }
-    }
-    if DataDirectory.accountsProjects(in: directory.path).contains(project) { existing.append(.accounts) }
-    if try DataDirectory.hasFiles(in: directory.path) { existing.append(.files) }
-    return .onDisk(existing: existing) { [self] name throws(StorageError) in
+    // Content without its metadata means that a file was lost.
+    _ = try DataDirectory.hasFiles(in: directory.path)
+    return .onDisk(existing: try Self.stores(of: project, in: directory.path)) { [self] name throws(StorageError) in
       LMDBOptions(path: try makePath(of: name), mapBytes: mapBytes)
     }
+  }
+
+  /// The folder in which a node that joins replaces the data files.
+  var folder: ReplicaFolder {
+    ReplicaFolder(path: directory.path, mapBytes: mapBytes) { [project, directory] () throws(StorageError) in
+      try Self.stores(of: project, in: directory.path)
+    } place: { [project] store, path in
+      Self.path(of: store, of: project, in: path)
+    } prepare: { path throws(StorageError) in
+      // Its lock is released at once.
+      _ = try DataDirectory(path)
+    }
+  }
+
+  /// Returns the stores of a project whose data files exist in a data directory.
+  /// - Throws: ``StorageError`` if the directory cannot be read.
+  static func stores(of project: String, in path: String) throws(StorageError) -> [StoreName] {
+    var existing: [StoreName] = []
+    for id in try DataDirectory.databases(in: path) where id.project == project {
+      if let name = StoreName(database: id.database) { existing.append(name) }
+    }
+    if DataDirectory.accountsProjects(in: path).contains(project) { existing.append(.accounts) }
+    if access(DataDirectory.filesFile(in: path), F_OK) == 0 { existing.append(.files) }
+    return existing
+  }
+
+  /// Returns the path of the data file of a store in a data directory.
+  static func path(of store: StoreName, of project: String, in path: String) -> String {
+    if store == .accounts { return DataDirectory.accountsFile(of: project, in: path) }
+    guard let database = store.database, let id = DatabaseID(project: project, database: database) else {
+      return DataDirectory.filesFile(in: path)
+    }
+    return DataDirectory.file(of: id, in: path)
   }
 
   private func makePath(of name: StoreName) throws(StorageError) -> String {

@@ -1,3 +1,4 @@
+import Glibc
 package import KeyValue
 package import LMDBEngine
 
@@ -14,6 +15,19 @@ package protocol MarkedStore: KeyValueStore {
   /// same transaction.
   /// - Throws: the error of `body`, or ``StorageError`` if the commit fails.
   func writeMarked(_ body: (any KeyValueTransaction) throws(StorageError) -> LogMark?) throws(StorageError)
+
+  /// Writes a compact copy of the newest state, with its mark, to a descriptor. The state is that of a moment before the
+  /// first byte is written.
+  /// - Throws: ``StorageError`` if reading or writing fails.
+  func copy(to descriptor: Int32) throws(StorageError)
+}
+
+extension MarkedStore {
+  /// Fails: only a data file can be copied.
+  /// - Throws: ``StorageError/system(operation:path:code:)``.
+  package func copy(to descriptor: Int32) throws(StorageError) {
+    throw .system(operation: "copy", path: path, code: ENOTSUP)
+  }
 }
 
 extension LMDBStore: MarkedStore {}
