@@ -1,5 +1,5 @@
 import DocumentModel
-import DocumentStore
+@testable import DocumentStore
 import Testing
 
 /// The table of the indexes that planners chose.
