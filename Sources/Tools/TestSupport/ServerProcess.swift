@@ -150,7 +150,7 @@ package final class ServerProcess: Sendable {
     return waitForExit(timeoutSeconds: timeoutSeconds)
   }
 
-  /// What the callers and the thread that reads the output share.
+  /// The state that the callers share with the thread that reads the output.
   private struct State: Sendable {
     var collected: [UInt8] = []
     var exit: ProcessExit?
