@@ -26,6 +26,8 @@ import WireFormat
     (.locked(path: path, holder: "hearth, process 7"), .failedPrecondition, "another process"),
     (.unsupportedFormat(path: path, found: "9", supported: "1"), .failedPrecondition, "a newer hearth"),
     (.exposed(path: path), .failedPrecondition, "secrets"),
+    (.openReplica(path: path), .failedPrecondition, "another process"),
+    (.notOwner(of: path, owner: "10.0.0.1:8090"), .unavailable, "try again"),
     (.system(operation: "open", path: path, code: EMFILE), .resourceExhausted, "try again later"),
     (.system(operation: "write", path: path, code: EIO), .internal, "Internal error."),
   ])

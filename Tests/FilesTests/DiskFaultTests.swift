@@ -57,6 +57,22 @@ import WireFormat
     #expect(files.files.count == 2)
   }
 
+  /// A store of a cluster fails so after another node has taken over.
+  @Test func aStoreOfAnotherOwnerSaysSo() throws {
+    let files = try TestFiles()
+    try files.put("kept", "kept")
+    let error = StorageError.notOwner(of: "files", owner: nil)
+    files.faults.failWrites(error, times: 1)
+    #expect(throws: FilesError.notOwner) { try files.put("new", "new") }
+    files.faults.failWrites(error, times: 1)
+    #expect(throws: FilesError.notOwner) { try files.store.delete(TestFiles.name("kept")) }
+    files.faults.failSnapshots(error)
+    #expect(throws: FilesError.notOwner) { try files.store.object(TestFiles.name("kept")) }
+    files.faults.failSnapshots(nil)
+    #expect(try files.text("kept") == "kept")
+    #expect(try files.store.object(TestFiles.name("new")) == nil)
+  }
+
   @Test func failedPartCanBeResent() throws {
     let files = try TestFiles()
     let record = UploadRecord(name: TestFiles.name("big"), attributes: ObjectAttributes())

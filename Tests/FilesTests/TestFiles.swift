@@ -129,6 +129,7 @@ final class Faults: Sendable {
     var writes = 0
     var storeError: StorageError?
     var storeErrors = 0
+    var snapshotError: StorageError?
     var beforeWrite: (@Sendable (Int) -> Void)?
   }
 
@@ -145,6 +146,13 @@ final class Faults: Sendable {
       state.storeError = error
       state.storeErrors = times
     }
+  }
+
+  /// Makes snapshots of the metadata store fail, or work again.
+  func failSnapshots(_ error: StorageError?) { state.withLock { $0.snapshotError = error } }
+
+  func beginSnapshot() throws(StorageError) {
+    if let error = state.withLock({ $0.snapshotError }) { throw error }
   }
 
   /// Calls `action` with the number of each write transaction before it begins.
@@ -171,7 +179,7 @@ final class Faults: Sendable {
   }
 }
 
-/// A key-value store whose commits can fail.
+/// A key-value store whose commits and snapshots can fail.
 final class FaultyStore: KeyValueStore {
   private let base: LMDBStore
   private let faults: Faults
@@ -181,7 +189,10 @@ final class FaultyStore: KeyValueStore {
     self.faults = faults
   }
 
-  func snapshot() throws(StorageError) -> any KeyValueSnapshot { try base.snapshot() }
+  func snapshot() throws(StorageError) -> any KeyValueSnapshot {
+    try faults.beginSnapshot()
+    return try base.snapshot()
+  }
 
   func write(_ body: (any KeyValueTransaction) throws(StorageError) -> Void) throws(StorageError) {
     faults.begin()

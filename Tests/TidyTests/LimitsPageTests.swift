@@ -52,6 +52,7 @@ import Testing
     ("Connections", configurationPath),
     ("Connections over the admin socket", "Sources/HTTP/Transport/Connection/AdminPeer.swift"),
     ("HTTP/2", "Sources/HTTP/Transport/HTTP2/HTTP2Limits.swift"),
+    ("Connections between nodes of a cluster", "Sources/HTTP/Transport/Peers/PeerLimits.swift"),
     ("Turns of an event loop", "Sources/HTTP/Transport/Loop/LoopTime.swift"),
     ("JSON requests", "Sources/Wire/WireFormat/JSON/JSONDocument.swift"),
     ("Firebase exports", "Sources/Wire/FirebaseExport/ExportLimits.swift"),

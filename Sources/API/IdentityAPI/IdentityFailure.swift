@@ -64,7 +64,7 @@ struct IdentityFailure {
       } else if failure.code == .unavailable {
         // Another node of the cluster owns the accounts, and nothing happened here.
         (httpStatus, reason, status) = (503, "backendError", "UNAVAILABLE")
-        message = "The service is currently unavailable."
+        message = "The service is currently unavailable. Try again."
       } else {
         (httpStatus, reason, status) = (500, "internalError", "INTERNAL")
         message = "INTERNAL_ERROR"

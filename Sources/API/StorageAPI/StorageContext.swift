@@ -48,6 +48,10 @@ package struct StorageContext: Sendable {
       case let error as StorageErrorResponse: error
       case let error as Status where error.code == .resourceExhausted:
         StorageErrorResponse(status: 429, message: error.message, reason: "rateLimitExceeded")
+      // The accounts belong to another node now. A client that got 401 would sign its user out.
+      case let error as Status where error.code == .unavailable:
+        StorageErrorResponse(
+          status: 503, message: "The service is currently unavailable. Try again.", reason: "backendError")
       case let error as Status:
         StorageErrorResponse(
           status: error.code == .permissionDenied ? 403 : 401, message: error.message, reason: "authError")

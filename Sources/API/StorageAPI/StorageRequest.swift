@@ -247,6 +247,9 @@ struct StorageErrorResponse: Error {
         message: "The stored object \(name.bucket)/\(name.name) is damaged. Run `hearth check` on the data directory.",
         reason: "internalError")
       fault = "\(error)"
+    case .notOwner:
+      // Clients retry this status, and the node that relayed the request asks the next owner.
+      self.init(status: 503, message: "This node does not own the files now. Try again.", reason: "backendError")
     case .storage(let storage):
       self.init(status: 500, message: "Internal error.", reason: "internalError")
       fault = "\(storage)"

@@ -20,14 +20,17 @@ package final class DataDirectory: Sendable {
   package let path: String
   private let lock: DataDirectoryLock
 
-  /// Opens a directory for writing, creating it if it does not exist, and locks it against other processes.
+  /// Opens a directory for writing, creating it if it does not exist, and locks it against other processes. Only a node of a
+  /// cluster, and what salvages its files, may open a replica that was not closed.
   /// - Throws: ``StorageError/locked(path:holder:)`` if another process uses it;
+  ///   ``StorageError/openReplica(path:)`` if it is a replica that was not closed, unless `mayBeOpenReplica`;
   ///   ``StorageError/unsupportedFormat(path:found:supported:)`` if a newer version wrote it;
   ///   ``StorageError/system(operation:path:code:)`` if it cannot be created or written.
-  package init(_ path: String) throws(StorageError) {
+  package init(_ path: String, mayBeOpenReplica: Bool = false) throws(StorageError) {
     self.path = path
     try Self.makeDirectory(path)
     lock = try DataDirectoryLock(directory: path)
+    if !mayBeOpenReplica { try Self.requireClosedReplica(path) }
     if try Self.readFormat(of: path) == nil { try Self.writeFormat(to: path) }
   }
 

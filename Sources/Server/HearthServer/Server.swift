@@ -64,7 +64,8 @@ public final class Server: Sendable {
     do throws(StorageError) {
       switch configuration.storage {
       case .inMemory: directory = nil
-      case .directory(let path): directory = try DataDirectory(path)
+      case .directory(let path):
+        directory = try DataDirectory(path, mayBeOpenReplica: configuration.cluster != nil)
       }
     } catch { throw .storage(error.description) }
     var transport = TransportConfiguration()
@@ -87,16 +88,21 @@ public final class Server: Sendable {
     self.projects = projects
     readiness = Readiness(directory: directory?.path)
     let log = configuration.log
+    let meter = ClusterMeter()
     let operations = OperationsService(
       counters: counters, version: Self.version, unready: { [readiness] in readiness.unready() },
       droppedLogLines: { log?.droppedLines ?? 0 },
       staleRulesFiles: { [weak projects] in projects?.staleRulesFiles ?? 0 },
-      backups: configuration.backups, hub: hub)
+      backups: configuration.backups, cluster: { meter.reading }, hub: hub)
     addresses = ServerAddresses(publicURL: configuration.publicURL)
     try projects.open(operations, addresses)
     if let own = projects.own { readiness.check(own.registry, own.rulesRegistry, project: configuration.project) }
     node = try Self.join(configuration, directory, projects, operations, addresses, transport)
-    if let node { readiness.check { [weak node] in node?.unready } }
+    if let node {
+      meter.node = node
+      readiness.check { [weak node] in node?.unready }
+      transport.leaveShareToPeers()
+    }
     // The operator decides which clients reach this address.
     let listener = HTTPGateway.operations(operations, mode: configuration.serverMode) { [weak projects] in
       projects?.stacks.map(\.gateway.metrics) ?? []

@@ -58,6 +58,8 @@ package enum FilesError: Error, Equatable, Sendable {
   case sharedContent(String)
   /// The content of an object is missing or does not match its metadata.
   case damaged(ObjectName)
+  /// Another node of the cluster owns the files. Nothing happened.
+  case notOwner
   /// The metadata store failed.
   case storage(StorageError)
   /// A system call failed. `code` is its `errno`.
@@ -67,6 +69,7 @@ package enum FilesError: Error, Equatable, Sendable {
   package init(_ error: StorageError) {
     switch error {
     case .diskFull, .storageFull: self = .full
+    case .notOwner: self = .notOwner
     default: self = .storage(error)
     }
   }

@@ -22,6 +22,9 @@ public enum StorageError: Error, Equatable, Sendable {
   case unsupportedFormat(path: String, found: String, supported: String)
   /// The file has a commit log beside it that contains newer commits, so the file alone is not the whole store.
   case openLog(path: String)
+  /// The directory is the replica of a node of a cluster that runs or was killed. Its files lack the newest commits, and may
+  /// have parts of some; the log of the cluster has them.
+  case openReplica(path: String)
   /// Users other than the owner can access a file or directory with secrets.
   case exposed(path: String)
   /// A system call failed. `operation` names the call, and `code` is its `errno`.
@@ -69,6 +72,10 @@ extension StorageError: CustomStringConvertible {
     case .openLog(let path):
       "\(path) lacks commits that are in the log beside it; stop the server that uses it, or start and stop a server "
         + "if none runs; that moves the commits to the file"
+    case .openReplica(let path):
+      "\(path) is the replica of a node of a cluster that runs or was killed, so the newest commits are in PostgreSQL and "
+        + "not in its files; serve it with --cluster; to use the files, stop the node with SIGTERM (start it first if it "
+        + "was killed), which moves the commits there; to read while the cluster runs, ask a node: hearth export --server URL"
     case .exposed(let path):
       "\(path) holds secrets, but users other than its owner may read it; run `chmod go= \(path)` and replace "
         + "the keys in it, which may be known"

@@ -21,7 +21,10 @@ package final class ClusterCatalog: Sendable {
   /// Reads the state of the cluster.
   /// - Throws: ``PostgresFailure``.
   package func state() throws(PostgresFailure) -> ClusterState {
-    let result = try perform(Self.readState, [])
+    try perform(Self.readState, [], Self.state(in:))
+  }
+
+  private static func state(in result: PostgresResult) throws(PostgresFailure) -> ClusterState {
     guard let epoch = result.bits(0, 0), let confirmed = result.bits(0, 3), let first = result.bits(0, 4),
       let head = result.bits(0, 5), let bytes = result.integer(0, 6), let configuration = result.integer(0, 7)
     else { throw .unexpectedAnswer }
@@ -54,7 +57,7 @@ package final class ClusterCatalog: Sendable {
   /// Asks a node to own nothing, or takes that back. Returns `false` if no such node is registered.
   /// - Throws: ``PostgresFailure``.
   package func setDraining(_ isDraining: Bool, node: UInt32) throws(PostgresFailure) -> Bool {
-    try perform(Self.drain, [.integer(Int64(node)), .boolean(isDraining)]).changedRows == 1
+    try change(Self.drain, [.integer(Int64(node)), .boolean(isDraining)])
   }
 
   // MARK: Configurations
@@ -64,13 +67,13 @@ package final class ClusterCatalog: Sendable {
   package func configuration(
     newerThan version: Int64
   ) throws(PostgresFailure) -> (version: Int64, ClusterConfiguration)? {
-    try Self.configuration(in: perform(Self.readConfiguration, [.integer(version)]))
+    try perform(Self.readConfiguration, [.integer(version)], Self.configuration)
   }
 
   /// Reads the configuration with a version; `nil` if there is none.
   /// - Throws: ``PostgresFailure``; ``PostgresFailure/damagedConfiguration(_:)`` if its stored form is damaged.
   package func configuration(version: Int64) throws(PostgresFailure) -> ClusterConfiguration? {
-    try Self.configuration(in: perform(Self.readConfigurationOfVersion, [.integer(version)]))?.1
+    try perform(Self.readConfigurationOfVersion, [.integer(version)], Self.configuration)?.1
   }
 
   private static func configuration(
@@ -90,8 +93,7 @@ package final class ClusterCatalog: Sendable {
   package func deploy(_ configuration: ClusterConfiguration, after last: Int64) throws(PostgresFailure) -> Int64? {
     guard let body = configuration.encoded() else { throw .configurationTooLarge }
     do throws(PostgresFailure) {
-      let result = try perform(Self.insertConfiguration, [.integer(last), .bytes(body)])
-      return result.changedRows == 1 ? last + 1 : nil
+      return try change(Self.insertConfiguration, [.integer(last), .bytes(body)]) ? last + 1 : nil
     } catch {
       if error.isDuplicate { return nil }
       throw error
@@ -102,39 +104,48 @@ package final class ClusterCatalog: Sendable {
 
   /// Returns the place of a node's data directory, or `nil` if no such node is registered.
   func place(of node: UInt32) throws(PostgresFailure) -> String? {
-    try perform(Self.readPlace, [.integer(Int64(node))]).text(0, 0)
+    try perform(Self.readPlace, [.integer(Int64(node))]) { (result) throws(PostgresFailure) in result.text(0, 0) }
   }
 
   /// Registers a node under a number that is free. Returns `false` if the number is in use.
   func insert(_ node: UInt32, place: String, address: String, software: String) throws(PostgresFailure) -> Bool {
-    try perform(
-      Self.insertMember, [.integer(Int64(node)), .text(place), .text(address), .text(software)]
-    ).changedRows == 1
+    try change(Self.insertMember, [.integer(Int64(node)), .text(place), .text(address), .text(software)])
   }
 
   /// Registers a node again. Returns `false` if the number belongs to a data directory in another place.
   func update(
     _ node: UInt32, from former: String, to place: String, address: String, software: String
   ) throws(PostgresFailure) -> Bool {
-    try perform(
-      Self.updateMember, [.integer(Int64(node)), .text(former), .text(place), .text(address), .text(software)]
-    ).changedRows == 1
+    try change(
+      Self.updateMember, [.integer(Int64(node)), .text(former), .text(place), .text(address), .text(software)])
   }
 
   /// The most attempts for a statement that PostgreSQL ends in favor of others.
   private static let attemptsMax = 20
 
-  private func perform(
-    _ statement: PostgresStatement, _ values: [PostgresValue]
-  ) throws(PostgresFailure) -> PostgresResult {
+  /// Performs a statement, and returns what `read` makes of its result.
+  private func perform<R: Sendable>(
+    _ statement: PostgresStatement, _ values: [PostgresValue],
+    _ read: (PostgresResult) throws(PostgresFailure) -> R
+  ) throws(PostgresFailure) -> R {
     try connection.withLock { connection throws(PostgresFailure) in
       for _ in 1..<Self.attemptsMax {
+        let result: PostgresResult
         do throws(PostgresFailure) {
-          return try connection.perform(statement, values, milliseconds: Self.milliseconds)
-        } catch { guard error.isConflict else { throw error } }
+          result = try connection.perform(statement, values, milliseconds: Self.milliseconds)
+        } catch {
+          guard error.isConflict else { throw error }
+          continue
+        }
+        return try read(result)
       }
-      return try connection.perform(statement, values, milliseconds: Self.milliseconds)
+      return try read(try connection.perform(statement, values, milliseconds: Self.milliseconds))
     }
+  }
+
+  /// Performs a statement, and returns whether it changed one row.
+  private func change(_ statement: PostgresStatement, _ values: [PostgresValue]) throws(PostgresFailure) -> Bool {
+    try perform(statement, values) { (result) throws(PostgresFailure) in result.changedRows == 1 }
   }
 
   // MARK: SQL

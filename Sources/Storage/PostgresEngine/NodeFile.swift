@@ -1,5 +1,5 @@
 import Basics
-import KeyValue
+package import KeyValue
 
 /// The file of a data directory that says of which cluster it is a replica, and the number of the node:
 ///
@@ -7,15 +7,16 @@ import KeyValue
 ///     cluster 0123456789abcdef0123456789abcdef
 ///     node 2
 ///     place BOOT DEVICE INODE
-struct NodeFile: Equatable, Sendable {
+package struct NodeFile: Equatable, Sendable {
   /// The name of the file in the data directory.
-  static let name = "cluster-node"
+  package static let name = "cluster-node"
   private static let header = "hearth cluster node 1"
 
-  let cluster: [UInt8]
-  let node: UInt32
+  /// The identity of the cluster, see ``ClusterIdentity/id``.
+  package let cluster: [UInt8]
+  package let node: UInt32
   /// The place of the directory when the file was written.
-  let place: NodePlace
+  package let place: NodePlace
 
   init(cluster: [UInt8], node: UInt32, place: NodePlace) {
     self.cluster = cluster
@@ -25,7 +26,7 @@ struct NodeFile: Equatable, Sendable {
 
   /// Reads the file of a directory, or returns `nil` if it has none.
   /// - Throws: `StorageError.corruption` if the file is damaged; another `StorageError` if it cannot be read.
-  init?(directory: String) throws(StorageError) {
+  package init?(directory: String) throws(StorageError) {
     let path = "\(directory)/\(Self.name)"
     let text: String
     switch DurableFile.text(path, bytesMax: 1024) {

@@ -1,9 +1,9 @@
 import Glibc
-import KeyValue
+package import KeyValue
 
 /// The place of a data directory: the boot of its machine, and the file that locks it. A copy of the directory has
 /// another place, and so has the same directory after the machine booted again.
-struct NodePlace: Equatable, Sendable {
+package struct NodePlace: Equatable, Sendable {
   /// The identity that the kernel gave to this boot.
   let boot: String
   let device: UInt64
@@ -11,7 +11,7 @@ struct NodePlace: Equatable, Sendable {
 
   /// Finds the place of a data directory, whose lock file must exist.
   /// - Throws: `StorageError` if the lock file or the identity of the boot cannot be read.
-  init(lockFile: String) throws(StorageError) {
+  package init(lockFile: String) throws(StorageError) {
     var status = stat()
     guard stat(lockFile, &status) == 0 else { throw .system(operation: "stat", path: lockFile, code: errno) }
     let path = "/proc/sys/kernel/random/boot_id"
@@ -33,5 +33,5 @@ struct NodePlace: Equatable, Sendable {
   var text: String { "\(boot) \(device) \(inode)" }
 
   /// Whether two places are the same file, maybe seen in different boots.
-  func isSameFile(as other: NodePlace) -> Bool { device == other.device && inode == other.inode }
+  package func isSameFile(as other: NodePlace) -> Bool { device == other.device && inode == other.inode }
 }

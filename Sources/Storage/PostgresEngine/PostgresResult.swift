@@ -1,9 +1,7 @@
 import CPostgres
 
 /// The rows that a statement returned, in binary form.
-///
-/// It is safe to share: libpq's results do not change after they are made, and only `deinit` ends one.
-final class PostgresResult: @unchecked Sendable {
+final class PostgresResult {
   private let result: OpaquePointer
 
   /// Takes over a result of libpq.

@@ -15,15 +15,12 @@ protocol ProjectLog: AnyObject, Sendable {
 }
 
 /// The ``CommitLog`` of one store of the project: it names the store in each entry.
-///
-/// `@unchecked Sendable`: only the thread that holds the writer of the store uses `lease`. The rest has locks of its
-/// own.
-final class StoreLog: CommitLog, @unchecked Sendable {
+final class StoreLog: CommitLog, Sendable {
   private let store: StoreName
   private let sealed: SealedStores?
   private let project: Mutex<WeakLog>
-  /// The lease of the transaction that runs.
-  private var lease: EpochLease?
+  /// The lease of the transaction that runs. Only the thread that holds the writer of the store uses it.
+  private let lease = Mutex<EpochLease?>(nil)
   /// Whether the log may have no batch of the store yet.
   private let isNew: Atomic<Bool>
 
@@ -40,7 +37,7 @@ final class StoreLog: CommitLog, @unchecked Sendable {
   func connect(_ log: any ProjectLog) { project.withLock { $0.log = log } }
 
   /// Sets the lease of the transaction that runs. The caller is its thread.
-  func use(_ lease: EpochLease) { self.lease = lease }
+  func use(_ lease: EpochLease) { self.lease.withLock { $0 = lease } }
 
   /// Notes that the log has a batch of the store.
   func noteBatch() { isNew.store(false, ordering: .relaxed) }
@@ -52,8 +49,9 @@ final class StoreLog: CommitLog, @unchecked Sendable {
   var failure: StorageError? { nil }
 
   func append(_ batch: CommitBatch) throws(StorageError) -> LogPosition {
-    defer { lease = nil }
-    guard let lease, let log = project.withLock({ $0.log }) else { throw .notOwner(of: store.text, owner: nil) }
+    guard let lease = lease.withLock({ $0.take() }), let log = project.withLock({ $0.log }) else {
+      throw .notOwner(of: store.text, owner: nil)
+    }
     let sealed = sealed.flatMap { $0.stores.contains(store) ? $0.seal : nil }
     let content = sealed?.seal(batch.bytes, of: store) ?? batch.bytes
     let isFirst = isNew.load(ordering: .relaxed)

@@ -9,6 +9,8 @@ package final class ServedCluster: Sendable {
   package struct Node: Sendable {
     package var process: ServerProcess
     package var port: UInt16
+    /// The port of its metrics.
+    package var metricsPort: UInt16
   }
 
   package static let project = "shop"
@@ -62,10 +64,13 @@ package final class ServedCluster: Sendable {
     let process = try HearthBinary.start(
       [
         "serve", "--port", "\(port)", "--cluster", url, "--cluster-key", directory.file("cluster.key"), "--data",
-        directory.file("node\(number + 1)"),
+        directory.file("node\(number + 1)"), "--metrics-address", "127.0.0.1:0",
       ] + (options ?? self.options))
     let address = try process.waitForLine(prefix: "hearth: listening on http://127.0.0.1:", timeoutSeconds: 60)
-    return Node(process: process, port: try #require(UInt16(address.prefix { $0.isNumber })))
+    let metrics = try #require(try /metrics at http:\/\/127\.0\.0\.1:(\d+)\/metrics/.firstMatch(in: process.output))
+    return Node(
+      process: process, port: try #require(UInt16(address.prefix { $0.isNumber })),
+      metricsPort: try #require(UInt16(metrics.1)))
   }
 
   /// The nodes, in the order of their numbers, which begin with 1.
@@ -104,6 +109,17 @@ package final class ServedCluster: Sendable {
   package func restart(_ index: Int) throws {
     let node = try start(index, port: nodes[index].port)
     state.withLock { $0[index] = node }
+  }
+
+  /// The samples of a node's metrics about the cluster, by name and labels.
+  package func metrics(of index: Int) throws -> [String: Double] {
+    let text = try TestHTTPClient(port: nodes[index].metricsPort, timeoutSeconds: 20).send("GET", "/metrics").text
+    let lines = text.split(separator: "\n").filter { $0.hasPrefix("hearth_cluster_") || $0.hasPrefix("hearth_relay_") }
+    return Dictionary(
+      uniqueKeysWithValues: lines.compactMap { line in
+        let words = line.split(separator: " ")
+        return words.count == 2 ? Double(words[1]).map { (String(words[0]), $0) } : nil
+      })
   }
 
   /// Sends a request to a node. Waits up to 20 seconds for each piece of the response.

@@ -21,7 +21,7 @@ package struct ServerProcessError: Error, CustomStringConvertible {
 package final class ServerProcess: Sendable {
   package let processID: pid_t
   private let commandLine: String
-  private let state = State()
+  private let state = Observed(State())
 
   /// Starts `executable` (a path) with `arguments`. The program's descriptor 3 is `socket`, if not `nil`.
   /// - Throws: ``ServerProcessError`` if the program cannot be started.
@@ -35,7 +35,7 @@ package final class ServerProcess: Sendable {
     let (pid, input) = try SpawningThread.run { Self.spawn(words, socket) }.get()
     processID = pid
     let state = state
-    Thread { state.collect(from: input, until: pid) }.start()
+    Thread { Self.collect(from: input, until: pid, in: state) }.start()
   }
 
   deinit { send(signal: SIGKILL) }
@@ -88,11 +88,7 @@ package final class ServerProcess: Sendable {
   }
 
   /// The output so far, from standard output and standard error.
-  package var output: String {
-    state.condition.lock()
-    defer { state.condition.unlock() }
-    return state.text
-  }
+  package var output: String { state.value.text }
 
   /// Waits for a line that begins with `prefix`. Returns the rest of that line.
   ///
@@ -122,34 +118,27 @@ package final class ServerProcess: Sendable {
   ///
   /// - Throws: ``ServerProcessError`` with the output if the process ends or the time is over first.
   package func waitForOutput(_ what: String, timeoutSeconds: Double, until holds: (String) -> Bool) throws {
-    let deadline = Date(timeIntervalSinceNow: timeoutSeconds)
-    state.condition.lock()
-    defer { state.condition.unlock() }
-    while true {
-      let text = state.text
-      if holds(text) { return }
-      if let exit = state.exit { throw ServerProcessError(description: "\(commandLine) ended with \(exit):\n\(text)") }
-      guard state.condition.wait(until: deadline) else {
-        throw ServerProcessError(description: "\(commandLine) did not write \(what) in time:\n\(text)")
-      }
+    var (text, exit, isFound) = ("", ProcessExit?.none, false)
+    _ = state.wait(secondsMax: timeoutSeconds) { state in
+      (text, exit) = (state.text, state.exit)
+      isFound = holds(text)
+      return isFound || exit != nil
     }
+    if isFound { return }
+    if let exit { throw ServerProcessError(description: "\(commandLine) ended with \(exit):\n\(text)") }
+    throw ServerProcessError(description: "\(commandLine) did not write \(what) in time:\n\(text)")
   }
 
   /// Sends a signal, unless the process has ended.
   package func send(signal: Int32) {
-    state.condition.lock()
-    defer { state.condition.unlock() }
-    // The process is reaped with the lock held, so until `exit` is set no other process can have its ID.
-    if state.exit == nil { kill(processID, signal) }
+    // The process is reaped with the state locked, so until `exit` is set no other process can have its ID.
+    state.update { if $0.exit == nil { kill(processID, signal) } }
   }
 
   /// Waits for the end. Returns `nil` if the process still runs after `timeoutSeconds`.
   package func waitForExit(timeoutSeconds: Double) -> ProcessExit? {
-    let deadline = Date(timeIntervalSinceNow: timeoutSeconds)
-    state.condition.lock()
-    defer { state.condition.unlock() }
-    while state.exit == nil, state.condition.wait(until: deadline) {}
-    return state.exit
+    _ = state.wait(secondsMax: timeoutSeconds) { $0.exit != nil }
+    return state.value.exit
   }
 
   /// Asks the process to end with SIGTERM, kills it if it still runs after `timeoutSeconds`, and waits for its end.
@@ -161,58 +150,50 @@ package final class ServerProcess: Sendable {
     return waitForExit(timeoutSeconds: timeoutSeconds)
   }
 
-  /// The state shared by the callers and the thread that reads the output.
-  private final class State: @unchecked Sendable {
-    // `@unchecked`: all variables are read and written with `condition` locked.
-    let condition = NSCondition()
-    private var collected: [UInt8] = []
-    private(set) var exit: ProcessExit?
+  /// The state that the callers share with the thread that reads the output.
+  private struct State: Sendable {
+    var collected: [UInt8] = []
+    var exit: ProcessExit?
 
     /// The most output kept, in bytes. Later output is read and discarded.
-    private static let outputBytesMax = 1 << 20
+    static let outputBytesMax = 1 << 20
 
     var text: String { String(decoding: collected, as: UTF8.self) }
+  }
 
-    func collect(from input: Int32, until pid: pid_t) {
-      var buffer = [UInt8](repeating: 0, count: 65536)
-      while true {
-        let count = read(input, &buffer, buffer.count)
-        if count < 0, errno == EINTR { continue }
-        if count <= 0 { break }
-        condition.lock()
-        if collected.count < Self.outputBytesMax { collected += buffer[..<count] }
-        condition.broadcast()
-        condition.unlock()
-      }
-      _ = Glibc.close(input)
-      var information = siginfo_t()
-      while waitid(P_PID, id_t(pid), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
-      condition.lock()
+  /// Reads the output until its end, and then waits for the end of the process.
+  private static func collect(from input: Int32, until pid: pid_t, in state: Observed<State>) {
+    var buffer = [UInt8](repeating: 0, count: 65536)
+    while true {
+      let count = read(input, &buffer, buffer.count)
+      if count < 0, errno == EINTR { continue }
+      if count <= 0 { break }
+      state.update { if $0.collected.count < State.outputBytesMax { $0.collected += buffer[..<count] } }
+    }
+    _ = Glibc.close(input)
+    var information = siginfo_t()
+    while waitid(P_PID, id_t(pid), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
+    state.update {
       var status: Int32 = 0
       while waitpid(pid, &status, 0) < 0, errno == EINTR {}
       let signal = status & 0x7F
-      exit = signal == 0 ? .code((status >> 8) & 0xFF) : .signal(signal)
-      condition.broadcast()
-      condition.unlock()
+      $0.exit = signal == 0 ? .code((status >> 8) & 0xFF) : .signal(signal)
     }
   }
 }
 
 /// The one thread that starts processes. It never ends, so "killed with its parent thread" means that a process ends
 /// with this test process, and not when a worker thread is retired.
-private final class SpawningThread: @unchecked Sendable {
-  // `@unchecked`: `work` is read and written with `condition` locked.
+private final class SpawningThread: Sendable {
   private static let shared = SpawningThread()
-  private let condition = NSCondition()
-  private var work: [@Sendable () -> Void] = []
+  private let work = Observed<[@Sendable () -> Void]>([])
 
   private init() {
-    Thread { [unowned self] in
+    Thread { [work] in
       while true {
-        condition.lock()
-        while work.isEmpty { condition.wait() }
-        let next = work.removeFirst()
-        condition.unlock()
+        _ = work.wait(secondsMax: nil) { !$0.isEmpty }
+        // Only this thread removes work.
+        let next = work.update { $0.removeFirst() }
         next()
       }
     }.start()
@@ -220,11 +201,6 @@ private final class SpawningThread: @unchecked Sendable {
 
   /// Runs `body` on the thread and waits for its result.
   static func run<Result: Sendable>(_ body: @escaping @Sendable () -> Result) -> Result {
-    wait { done in
-      shared.condition.lock()
-      shared.work.append { done(body()) }
-      shared.condition.signal()
-      shared.condition.unlock()
-    }
+    wait { done in shared.work.update { $0.append { done(body()) } } }
   }
 }

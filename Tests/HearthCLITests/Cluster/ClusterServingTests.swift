@@ -170,6 +170,39 @@ import TestSupport
     }
   }
 
+  @Test func metricsTellThePartOfEachNode() async throws {
+    try await onDedicatedThread {
+      let cluster = try ServedCluster(nodes: 2)
+      let owner = try cluster.owner()
+      for _ in 0..<3 {
+        #expect(try ServedCluster.send(cluster.ports[1 - owner], "POST", "\(Self.documents)/items", "{}").status == 200)
+      }
+      let first = try cluster.metrics(of: owner)
+      #expect(first[#"hearth_cluster_node_info{node="\#(owner + 1)"}"#] == 1)
+      #expect(first[#"hearth_cluster_role{role="owner"}"#] == 1 && first[#"hearth_cluster_role{role="follower"}"#] == 0)
+      #expect(first["hearth_cluster_takeovers_total"] == 1 && first["hearth_relay_requests_total"] == 0)
+      let (lease, silence) = (first["hearth_cluster_lease_seconds"], first["hearth_cluster_silence_seconds"])
+      #expect((lease ?? 0) > 0 && (lease ?? 0) <= 2.5 && silence != nil)
+      let applied = try #require(first["hearth_cluster_applied_sequence"])
+      #expect(applied >= 4)
+      // The follower applies the log a little later.
+      let follows = try OtherProcess.eventually(secondsMax: 20) {
+        try cluster.metrics(of: 1 - owner)["hearth_cluster_applied_sequence"] == applied
+      }
+      #expect(follows)
+      let second = try cluster.metrics(of: 1 - owner)
+      #expect(second[#"hearth_cluster_role{role="follower"}"#] == 1 && second["hearth_cluster_takeovers_total"] == 0)
+      #expect(second["hearth_cluster_epoch"] == first["hearth_cluster_epoch"])
+      #expect(second["hearth_relay_requests_total"] == 3 && second["hearth_relay_failed_total"] == 0)
+      #expect((second["hearth_relay_connections_open"] ?? 0) > 0 && second["hearth_cluster_lease_seconds"] == 0)
+      cluster.nodes[owner].process.send(signal: SIGKILL)
+      #expect(try ServedCluster.send(cluster.ports[1 - owner], "POST", "\(Self.documents)/items", "{}").status == 200)
+      let next = try cluster.metrics(of: 1 - owner)
+      #expect(next[#"hearth_cluster_role{role="owner"}"#] == 1 && next["hearth_cluster_takeovers_total"] == 1)
+      #expect((next["hearth_cluster_epoch"] ?? 0) > (first["hearth_cluster_epoch"] ?? 0))
+    }
+  }
+
   @Test func aReplicaCanLeaveAndIsRefusedAfterwards() async throws {
     try await onDedicatedThread {
       let cluster = try ServedCluster(nodes: 2)

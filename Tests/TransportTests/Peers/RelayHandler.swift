@@ -14,6 +14,8 @@ final class RelayHandler: RequestHandler {
   let held = Observed<Exchange?>(nil)
 
   static let slicesBytes = 400_000
+  /// More than the bytes that may wait for another node.
+  static let largeBytes = 6 << 20
   static let text = [UInt8]((0..<40_000).map { UInt8(ascii: "a") + UInt8($0 % 7) })
 
   func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
@@ -58,6 +60,11 @@ final class RelayHandler: RequestHandler {
     case "/trailers-only":
       exchange.respond(
         status: 200, headers: { $0.add("grpc-status", "5") }, compressible: false, body: { _ in })
+    case "/large":
+      producedBytes.update { $0 += Self.largeBytes }
+      exchange.respond(
+        status: 200, headers: { _ in }, compressible: false,
+        body: { $0.append(contentsOf: [UInt8](repeating: 3, count: Self.largeBytes)) })
     case "/slices", "/sized":
       let bytes = Self.slicesBytes
       exchange.stream(

@@ -41,6 +41,58 @@ import TestSupport
     #expect(try other.readReply().body.count == RelayHandler.text.count)
   }
 
+  /// A whole response is in the memory of the owner until its client takes it. The requests of other clients, which share the
+  /// connection between the nodes, do not wait for it.
+  @Test func clientsThatStopReadingDelayNoOthers() throws {
+    let handler = RelayHandler()
+    let pair = try RelayPair(handler: handler)
+    let slow = try (0..<2).map { _ in try HTTP2Client(pair.front) }
+    for (index, client) in slow.enumerated() {
+      client.opensWindows = false
+      client.request(1, "GET", "/large")
+      try client.read(1, of: 1)
+      #expect(handler.producedBytes.value == (index + 1) * RelayHandler.largeBytes)
+    }
+    let other = try pair.front.connect()
+    for _ in 0..<3 {
+      other.send("GET /plain HTTP/1.1\r\nHost: x\r\n\r\n")
+      #expect(try other.readReply().body.count == RelayHandler.text.count)
+    }
+    // The two get their responses when they read again.
+    for client in slow {
+      client.opensWindows = true
+      let taken = client.replies[1]?.body.count ?? 0
+      client.send(.windowUpdate(0, taken), .windowUpdate(1, taken))
+      #expect(try client.reply(1).body.count == RelayHandler.largeBytes)
+    }
+  }
+
+  /// If too many bytes wait for clients that do not read, the owner ends the oldest response and not the connection with
+  /// those of all others.
+  @Test func tooManySlowClientsLoseOnlyTheirOwnResponses() throws {
+    let handler = RelayHandler()
+    // The nodes share half of it.
+    let pair = try RelayPair(configure: { $0.unsentBytesMax = 4 * RelayHandler.largeBytes }, handler: handler)
+    let clients = try (0..<3).map { _ in try HTTP2Client(pair.front) }
+    for client in clients {
+      client.opensWindows = false
+      client.request(1, "GET", "/large")
+      // Its whole window.
+      try client.read(65_535, of: 1)
+    }
+    // Two responses fit. The first one was not taken for the longest time: its client gets what is under way, and a reset.
+    for (index, client) in clients.enumerated() {
+      client.opensWindows = true
+      let taken = client.replies[1]?.body.count ?? 0
+      client.send(.windowUpdate(0, taken), .windowUpdate(1, taken))
+      let reply = try client.reply(1)
+      #expect((reply.resetCode != nil) == (index == 0))
+      #expect((reply.body.count == RelayHandler.largeBytes) == (index > 0), "\(reply.body.count)")
+    }
+    #expect(pair.owner.withLock { $0 }?.openConnections == 1)
+    #expect(pair.relay.counts.broken == 0)
+  }
+
   @Test func anOwnerThatStopsReadingStopsTheClient() throws {
     let handler = RelayHandler()
     let pair = try RelayPair(handler: handler)

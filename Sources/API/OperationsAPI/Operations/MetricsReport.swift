@@ -60,6 +60,7 @@ package final class MetricsReport: Sendable {
     text.family(
       "hearth_rules_stale_files", .gauge, "Rules files whose latest version does not compile and is not in force.")
     text.sample([], operations.staleRulesFiles())
+    operations.cluster()?.append(to: &text)
     if let backups = operations.backups {
       text.family(
         "hearth_backup_last_success_timestamp_seconds", .gauge,

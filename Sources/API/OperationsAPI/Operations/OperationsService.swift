@@ -15,13 +15,16 @@ package struct OperationsService: Sendable {
   package var staleRulesFiles: @Sendable () -> Int
   /// The outcomes of the scheduled backups, or `nil` if none are scheduled.
   package var backups: BackupOutcomes?
+  /// Returns the part of this server in a cluster, or `nil` if it is a server alone.
+  package var cluster: @Sendable () -> ClusterReading?
   /// The addresses of the services of an emulator.
   package var hub: EmulatorHub
 
   package init(
     counters: TransportCounters, version: String, unready: @escaping @Sendable () -> [String],
     droppedLogLines: @escaping @Sendable () -> Int = { 0 }, staleRulesFiles: @escaping @Sendable () -> Int = { 0 },
-    backups: BackupOutcomes? = nil, hub: EmulatorHub = EmulatorHub()
+    backups: BackupOutcomes? = nil, cluster: @escaping @Sendable () -> ClusterReading? = { nil },
+    hub: EmulatorHub = EmulatorHub()
   ) {
     self.counters = counters
     self.version = version
@@ -29,6 +32,7 @@ package struct OperationsService: Sendable {
     self.droppedLogLines = droppedLogLines
     self.staleRulesFiles = staleRulesFiles
     self.backups = backups
+    self.cluster = cluster
     self.hub = hub
   }
 }

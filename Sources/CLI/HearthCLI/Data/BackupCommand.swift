@@ -36,7 +36,7 @@ extension Command {
       let source = try DirectoryReader(arguments.value("data") ?? "./hearth-data")
       var progress = Progress(isQuiet: arguments.has("quiet"))
       defer { progress.clear() }
-      let earlier = try arguments.value("earlier").map(DirectoryReader.init)
+      let earlier = try arguments.value("earlier").map { try DirectoryReader($0) }
       let backup = Backup(source) { owner in try earlier?.openFiles(of: owner).map { ($0.contents, $0.lock) } }
       let (destination, files) = try backup.run(to: arguments.operands[0]) { progress.show($0) }
       progress.clear()

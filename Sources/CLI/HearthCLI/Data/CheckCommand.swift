@@ -24,16 +24,20 @@ extension Command {
       the commits before the damage, gives up those after it, and renames the log; then it verifies the database. No
       server may use the directory then.
 
+      The directory of a node of a cluster that runs or was killed lacks commits that are in PostgreSQL, so the verb refuses
+      it. If the cluster is lost for good, --give-up-damaged-log keeps what the files have; commits can be there in part.
+
       The exit code is 0 if everything is intact, and 1 if something is damaged; the output then lists the damage.
       """,
     examples: [
       ("hearth check ./hearth-data", "a data directory"), ("hearth check /backups/monday --json", "for programs"),
     ],
     run: { arguments in
-      let directory = try DirectoryReader(arguments.operands[0])
+      let givesUp = arguments.has("give-up-damaged-log")
+      let directory = try DirectoryReader(arguments.operands[0], mayBeOpenReplica: givesUp)
       var progress = Progress(isQuiet: arguments.has("quiet"))
       var report = CheckReport()
-      if arguments.has("give-up-damaged-log") { try giveUpDamagedLogs(directory) }
+      if givesUp { try giveUpDamagedLogs(directory) }
       for id in directory.databases {
         progress.restart()
         let check = try ChildCheck.run(checkFile, on: DataDirectory.file(of: id, in: directory.path)) { count, total in
@@ -57,11 +61,17 @@ extension Command {
 }
 
 extension Command {
-  /// Gives up the lost commits of each database whose log is damaged.
+  /// Gives up the lost commits of each database whose log is damaged, and those that a replica lacks.
   private static func giveUpDamagedLogs(_ directory: DirectoryReader) throws {
     // The lock keeps servers out.
-    let lock = try DataDirectory(directory.path)
+    let lock = try DataDirectory(directory.path, mayBeOpenReplica: true)
     try withExtendedLifetime(lock) {
+      if try DataDirectory.isOpenReplica(directory.path) {
+        for file in try DataDirectory.dataFiles(in: directory.path) {
+          _ = try StoredDatabase.giveUpDamagedLog(LMDBOptions(path: file).withRoom())
+        }
+        return Terminal.error.write("hearth check: gave up the commits that only the log of the cluster has\n")
+      }
       for id in directory.databases {
         let options = LMDBOptions(path: DataDirectory.file(of: id, in: directory.path)).withRoom()
         guard let path = try StoredDatabase.giveUpDamagedLog(options) else { continue }

@@ -15,10 +15,12 @@ struct DirectoryReader {
   let databases: [DatabaseID]
 
   /// Lists the databases of a directory.
-  /// - Throws: ``CommandFailure`` if the directory does not exist; `StorageError` if its format is unknown.
-  init(_ path: String) throws {
+  /// - Throws: ``CommandFailure`` if the directory does not exist; `StorageError` if its format is unknown;
+  ///   `StorageError.openReplica` if its newest commits are in the log of a cluster, unless `mayBeOpenReplica`.
+  init(_ path: String, mayBeOpenReplica: Bool = false) throws {
     self.path = path
     try Self.require(path)
+    if !mayBeOpenReplica { try DataDirectory.requireClosedReplica(path) }
     databases = try DataDirectory.databases(in: path)
   }
 

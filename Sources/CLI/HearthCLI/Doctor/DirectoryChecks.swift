@@ -5,6 +5,7 @@ import HearthServer
 import KeyValue
 import LMDBEngine
 import LogEngine
+import PostgresEngine
 
 /// Checks a data directory. The only change that it makes is one small file, which it removes.
 struct DirectoryChecks {
@@ -12,6 +13,8 @@ struct DirectoryChecks {
   let mapBytes: Int
   /// Microseconds since 1970.
   let now: Int64
+  /// Whether a node of a cluster is to use the directory.
+  let isOfNode: Bool
   /// The server that uses the directory; `nil` if none does.
   private(set) var holder: String?
   /// Whether this user can read the directory without creating files that the directory's owner cannot open.
@@ -27,10 +30,11 @@ struct DirectoryChecks {
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "sshfs",
   ]
 
-  init(path: String, mapBytes: Int, now: Int64) {
+  init(path: String, mapBytes: Int, now: Int64, isOfNode: Bool = false) {
     self.path = path
     self.mapBytes = mapBytes
     self.now = now
+    self.isOfNode = isOfNode
   }
 
   mutating func findings() -> [Finding] {
@@ -176,8 +180,33 @@ struct DirectoryChecks {
       }
       return findings
     }
-    for id in ids { findings.append(database(id)) }
+    if let finding = replica() { findings.append(finding) }
+    // The files of a replica that is not closed are not a state of the databases.
+    if isReadable { for id in ids { findings.append(database(id)) } }
     return findings
+  }
+
+  /// Checks whether the directory is the replica of a node of a cluster, and its files are complete.
+  private mutating func replica() -> Finding? {
+    let topic = "replica"
+    let node: String
+    do throws(StorageError) {
+      guard let file = try NodeFile(directory: path) else { return nil }
+      node = "node \(file.node) of a cluster"
+      isReadable = try !DataDirectory.isOpenReplica(path)
+    } catch {
+      isReadable = false
+      return .problem(topic, error.description, "Let the cluster make it anew: name an empty directory with --data.")
+    }
+    if isReadable {
+      let text = "\(path) is that of \(node), which closed it"
+      return .ok(topic, isOfNode ? text : "\(text); after it is served alone, it cannot join the cluster again")
+    }
+    if holder != nil { return .ok(topic, "\(path) is that of \(node); its newest commits are in PostgreSQL") }
+    let text = "\(path) is that of \(node), which was killed; its newest commits are in PostgreSQL"
+    if isOfNode { return .ok(topic, "\(text), where the node reads them when it starts") }
+    return .problem(
+      topic, text, "Start the node with --cluster. To use the files alone, stop it with SIGTERM afterwards.")
   }
 
   private func database(_ id: DatabaseID) -> Finding {

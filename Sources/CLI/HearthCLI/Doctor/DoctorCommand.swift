@@ -1,6 +1,7 @@
 import Basics
 import DocumentStore
 import HearthServer
+import PostgresEngine
 
 extension Command {
   /// Checks the configuration of a server for common mistakes.
@@ -17,41 +18,57 @@ extension Command {
       the system; the folders and rules of web apps; how much of its quotas a project has used; the place of scheduled
       backups and the age of the last one; and if --config names the file of the packaged service, its systemd socket.
 
+      With --cluster, it checks this machine as a node: the settings, rights and clock of PostgreSQL, the key, the tables,
+      whether the data directory belongs to the cluster, the rules that are deployed, the owner, and nodes that are silent.
+
       It changes no data and can run next to the server. It writes a small file to the directory to time syncs, and
       removes it. It also holds the directory's lock for a moment, so a server that starts at that moment fails.
 
       The exit code is 1 if there is a problem, otherwise 0. Warnings do not change it.
       """,
     examples: [
+      ("hearth doctor --cluster postgres://hearth@pg1,pg2/hearth --data /var/lib/hearth/data", "a node of a cluster"),
       ("hearth doctor", "with hearth.json of the working directory"),
       ("sudo -u hearth hearth doctor --config /etc/hearth/hearth.json", "as the user that runs the service"),
       ("hearth doctor --json", "for programs"),
     ],
     run: { arguments in
-      var configuration = try configuration(arguments, isEmulator: arguments.has("emulator"))
+      var configuration = try configuration(arguments, isEmulator: arguments.has("emulator"), mayLackKey: true)
       configuration.emulatorPorts = try EmulatorPortOptions.ports(arguments, configuration, hasDefaults: true)
       let findings = checks(arguments, configuration, now: Clock.system.now())
       Terminal.output.write(arguments.has("json") ? findings.json() : Array(findings.table(on: .output).utf8))
       return findings.contains { $0.level == .problem } ? ExitCode.failure : 0
     })
 
-  private static func checks(_ arguments: Arguments, _ configuration: HearthConfiguration, now: Int64) -> [Finding] {
-    var findings: [Finding] = []
+  private static func checks(_ arguments: Arguments, _ given: HearthConfiguration, now: Int64) -> [Finding] {
+    var (configuration, findings) = (given, [Finding]())
+    let isOfNode = configuration.cluster != nil
+    if let cluster = configuration.cluster {
+      var checks = ClusterChecks(
+        url: cluster.url, keyFile: arguments.value("cluster-key"), configuration: configuration, now: now)
+      findings += checks.findings()
+      configuration.project = configuration.project ?? checks.identity?.project
+    }
     var (holder, readable): (String?, String?)
     switch configuration.storage {
     case .directory(let path):
-      findings += ProjectChecks(configuration: configuration, directory: path).findings()
-      var directory = DirectoryChecks(path: path, mapBytes: configuration.mapBytes, now: now)
+      if !isOfNode || configuration.project != nil {
+        findings += ProjectChecks(configuration: configuration, directory: path).findings()
+      }
+      var directory = DirectoryChecks(path: path, mapBytes: configuration.mapBytes, now: now, isOfNode: isOfNode)
       findings += directory.findings()
       holder = directory.holder
       if directory.isReadable { readable = path }
     case .inMemory: findings.append(MachineChecks.memory())
     }
     findings += MachineChecks.clock(now: now)
-    if configuration.loadProjects == nil || configuration.project != nil {
-      findings += RulesChecks(configuration: configuration, now: now).findings()
+    // The nodes of a cluster have the rules and indexes that are deployed.
+    if !isOfNode {
+      if configuration.loadProjects == nil || configuration.project != nil {
+        findings += RulesChecks(configuration: configuration, now: now).findings()
+      }
+      findings += IndexesChecks(configuration: configuration).findings()
     }
-    findings += IndexesChecks(configuration: configuration).findings()
     findings += KeysChecks(configuration: configuration, directory: readable, now: now).findings()
     if let readable, let project = configuration.project, configuration.mode == .production {
       findings += QuotaChecks(

@@ -41,17 +41,23 @@ struct RulesChecks {
   }
 
   private func checks(_ file: String, service: String, topic: String) -> [Finding] {
+    let text: String
+    do { text = try RulesFile.read(file) } catch {
+      return [.problem(topic, CommandFailure(error).message, "Name a readable file.")]
+    }
+    return findings(of: text, named: file, service: service, topic: topic, advice: "hearth rules check \(file)")
+  }
+
+  /// Checks the text of rules. `advice` says how to see or correct the mistakes of the compiler's report.
+  func findings(
+    of text: String, named file: String, service: String, topic: String, advice: String
+  ) -> [Finding] {
     let ruleset: Ruleset
-    do {
-      ruleset = try Ruleset(compiling: RulesFile.read(file), service: service)
-    } catch let error as RulesetError {
-      let all = (try? RulesFile.read(file)).map {
-        Ruleset.diagnostics(of: $0, at: Timestamp(uncheckedMicroseconds: now))
-      }
-      let count = (all ?? error.diagnostics).count { $0.severity == .error }
-      let text = "\(file) does not compile: \(CountText.of(count, "error"))"
-      return [.problem(topic, text, "hearth rules check \(file)")]
-    } catch { return [.problem(topic, CommandFailure(error).message, "Name a readable file.")] }
+    do throws(RulesetError) { ruleset = try Ruleset(compiling: text, service: service) } catch {
+      let all = Ruleset.diagnostics(of: text, at: Timestamp(uncheckedMicroseconds: now))
+      let count = all.count { $0.severity == .error }
+      return [.problem(topic, "\(file) does not compile: \(CountText.of(count, "error"))", advice)]
+    }
     let isOfFiles = service == FileRules.service
     let objects = isOfFiles ? "files of any name" : "documents of any collection"
     let stranger = granted(ruleset, isOfFiles, to: nil)
@@ -77,14 +83,9 @@ struct RulesChecks {
       let text = "\(file) grants access until a date that has passed: now every request is denied"
       return [.warning(topic, text, Self.expiryAdvice)]
     }
-    return remarks(ruleset, file, topic)
-  }
-
-  private func remarks(_ ruleset: Ruleset, _ file: String, _ topic: String) -> [Finding] {
-    let count = ruleset.diagnostics.count
-    guard count > 0 else { return [.ok(topic, "\(file) compiles")] }
-    let text = "\(file) compiles, with \(CountText.of(count, "remark"))"
-    return [.warning(topic, text, "hearth rules check \(file)")]
+    let remarkCount = ruleset.diagnostics.count
+    guard remarkCount > 0 else { return [.ok(topic, "\(file) compiles")] }
+    return [.warning(topic, "\(file) compiles, with \(CountText.of(remarkCount, "remark"))", advice)]
   }
 
   private static let guest = RulesAuth(

@@ -18,9 +18,12 @@ enum ClusterOptions {
       .value("kept-log", "TIME", "keep the log of this time for nodes that were away (default: 1h)"),
     ] + SharedFilesOption.options
 
-  /// Makes a configuration that of a node, if the options or the environment name a cluster.
+  /// Makes a configuration that of a node, if the options or the environment name a cluster. With `mayLackKey`, a key that
+  /// cannot be read is replaced by a new one, with which no node starts.
   /// - Throws: ``CommandFailure`` if an option is not valid, or the key cannot be read.
-  static func apply(_ arguments: Arguments, to configuration: inout HearthConfiguration) throws {
+  static func apply(
+    _ arguments: Arguments, to configuration: inout HearthConfiguration, mayLackKey: Bool = false
+  ) throws {
     // The options of a project's own file, and of other verbs, name no cluster.
     guard arguments.accepts("cluster"),
       let url = arguments.value("cluster") ?? DatabaseChoice.environment(ClusterAddress.variable)
@@ -43,7 +46,8 @@ enum ClusterOptions {
     }
     let key: ClusterKey
     do throws(ClusterKeyFailure) { key = try ClusterKey.read(arguments.value("cluster-key")).key } catch {
-      throw CommandFailure.failed(error.description)
+      guard mayLackKey else { throw CommandFailure.failed(error.description) }
+      key = ClusterKey()
     }
     let postgres = try ClusterAddress.url(url)
     var settings = ClusterSettings(url: postgres, key: key, peerAddress: address)

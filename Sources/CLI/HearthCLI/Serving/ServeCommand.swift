@@ -342,9 +342,12 @@ extension Command {
     for note in summary.notes + notes { configuration.log?.write(LogEvent(.info, "import.note", note)) }
   }
 
-  /// Returns the server's configuration for the options of `hearth serve`.
+  /// Returns the server's configuration for the options of `hearth serve`. `mayLackKey` is for commands that start no node; see
+  /// ``ClusterOptions/apply(_:to:mayLackKey:)``.
   /// - Throws: ``CommandFailure`` if an option has an invalid value.
-  static func configuration(_ arguments: Arguments, isEmulator: Bool) throws -> HearthConfiguration {
+  static func configuration(
+    _ arguments: Arguments, isEmulator: Bool, mayLackKey: Bool = false
+  ) throws -> HearthConfiguration {
     try arguments.exclude("data", "in-memory")
     var storage = HearthConfiguration.Storage.directory("./hearth-data")
     if arguments.has("in-memory") || isEmulator { storage = .inMemory }
@@ -406,7 +409,7 @@ extension Command {
     configuration.requestLogInterval = try arguments.integer("log-requests", in: 1...1_000_000_000)
     configuration.metricsAddress = try address(arguments, "metrics-address", example: "127.0.0.1:9090")
     try ConsoleOptions.apply(arguments, to: &configuration)
-    try ClusterOptions.apply(arguments, to: &configuration)
+    try ClusterOptions.apply(arguments, to: &configuration, mayLackKey: mayLackKey)
     configuration.stopGraceSeconds =
       try arguments.integer("stop-grace", in: 0...3600) ?? configuration.stopGraceSeconds
     if let project = configuration.project, DatabaseID(project: project) == nil {

@@ -181,7 +181,7 @@ final class BucketContent: SharedContent {
 
   // MARK: Calls
 
-  private func call<R>(_ body: (any BucketStore) throws -> R) throws(SharedContentError) -> R {
+  private func call<R: Sendable>(_ body: (any BucketStore) throws -> R) throws(SharedContentError) -> R {
     do { return try clients.use(body) } catch let error as SharedContentError { throw error } catch {
       let failure = CommandFailure(error)
       if failure.httpStatus == 507 { throw .full(failure.message) }
@@ -195,9 +195,8 @@ final class BucketContent: SharedContent {
 /// A limited number of clients of a bucket.
 private final class BucketClients: Sendable {
   /// A client that one thread at a time uses, made with its first use.
-  private final class Slot: @unchecked Sendable {
-    // Sendable: a slot is either in `idle`, or used by the one thread that took it from there.
-    var client: (any BucketStore)?
+  private final class Slot: Sendable {
+    let client = Mutex<(any BucketStore)?>(nil)
   }
 
   private let free: DispatchSemaphore
@@ -212,7 +211,7 @@ private final class BucketClients: Sendable {
   }
 
   /// Runs `body` with a client that no other thread uses meanwhile.
-  func use<R>(_ body: (any BucketStore) throws -> R) throws -> R {
+  func use<R: Sendable>(_ body: (any BucketStore) throws -> R) throws -> R {
     guard free.wait(timeout: .now() + .seconds(waitSeconds)) == .success,
       let slot = idle.withLock({ $0.popLast() })
     else { throw SharedContentError.unavailable("all connections to the shared files are busy") }
@@ -220,8 +219,10 @@ private final class BucketClients: Sendable {
       idle.withLock { $0.append(slot) }
       free.signal()
     }
-    let client = try slot.client ?? makeClient()
-    slot.client = client
-    return try body(client)
+    return try slot.client.withLock { client throws in
+      let used = try client ?? makeClient()
+      client = used
+      return try body(used)
+    }
   }
 }

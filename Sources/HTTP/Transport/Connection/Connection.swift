@@ -21,8 +21,15 @@ protocol ConnectionSession: AnyObject {
   func drain()
   /// Ends the running requests whose chosen handler matches.
   func cancelRequests(where isCanceled: (any RequestHandler) -> Bool)
+  /// Ends the responses of which the client has taken nothing for the longest time, one by one, while `isNeeded`. Returns
+  /// `false` if the whole connection must end instead.
+  func endSlowest(while isNeeded: () -> Bool) -> Bool
   /// The connection is closed.
   func closed()
+}
+
+extension ConnectionSession {
+  func endSlowest(while isNeeded: () -> Bool) -> Bool { false }
 }
 
 /// The protocols that a connection can use.

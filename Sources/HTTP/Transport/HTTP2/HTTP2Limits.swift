@@ -9,9 +9,6 @@ enum HTTP2Limits {
   /// Bytes of responses that wait for the client to take them. Above this, the server starts no further requests of
   /// the connection and produces no more of the responses that have begun.
   static let unsentBytesMax = 1024 * 1024
-  /// The same two limits for a connection of another node, which has the requests of many clients.
-  static let peerWindowBytes = 16 * 1024 * 1024
-  static let peerUnsentBytesMax = 64 * 1024 * 1024
   /// Seconds until the server ends a response of which the client takes no byte, while others of the connection wait
   /// because of `unsentBytesMax`.
   static let crowdedStallSeconds = 10

@@ -15,6 +15,9 @@ final class HTTP2Multiplexer {
   private(set) var streams: [HTTP2Stream] = []
   /// The bytes of responses that were produced but not sent.
   var unsentBytes = 0
+  /// Those of them for which the clients of another node opened no window when everything else was sent. They do not keep
+  /// other clients of that node from being served. ``LoopServer`` bounds them.
+  private var stalledBytes = 0
   var guardian: HTTP2FloodGuard
   /// The time of the client's last bytes, on the loop's clock.
   private(set) var receivedMilliseconds: Int
@@ -60,7 +63,7 @@ final class HTTP2Multiplexer {
     nghttp2_submit_settings(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), settings, settings.count)
     nghttp2_session_set_local_window_size(
       raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), 0,
-      Int32(server.isOfPeers ? HTTP2Limits.peerWindowBytes : HTTP2Limits.connectionWindowBytes))
+      Int32(server.isOfPeers ? PeerLimits.windowBytes : HTTP2Limits.connectionWindowBytes))
   }
 
   deinit {
@@ -90,17 +93,27 @@ final class HTTP2Multiplexer {
     swap(&bytes, &out)
     outBytesMax = bytesMax
     isInsideLibrary = true
+    var isAllSent = false
     while out.count < bytesMax {
       var piece: UnsafePointer<UInt8>?
       let count = nghttp2_session_mem_send(raw, &piece)
       guard count > 0 else {
         if count < 0 { isBroken = true }
+        isAllSent = true
         break
       }
       out.append(contentsOf: UnsafeBufferPointer(start: piece, count: count))
     }
     isInsideLibrary = false
     swap(&bytes, &out)
+    if server.isOfPeers { noteStalled(isAllSent: isAllSent) }
+  }
+
+  /// Counts the bytes that wait for clients of another node, after what may be sent was sent.
+  private func noteStalled(isAllSent: Bool) {
+    // Without a window of the connection, the node itself takes nothing.
+    let isTaking = isAllSent && nghttp2_session_get_remote_window_size(raw) > 0
+    stalledBytes = isTaking ? unsentBytes : min(stalledBytes, unsentBytes)
   }
 
   /// Whether the connection can still receive or send.
@@ -222,7 +235,8 @@ final class HTTP2Multiplexer {
 
   /// Whether the client has yet to take so much that nothing more may be produced for it.
   var isFull: Bool {
-    unsentBytes > (server.isOfPeers ? HTTP2Limits.peerUnsentBytesMax : HTTP2Limits.unsentBytesMax)
+    server.isOfPeers
+      ? unsentBytes - stalledBytes > PeerLimits.connectionBytesMax : unsentBytes > HTTP2Limits.unsentBytesMax
   }
 
   /// Whether requests or responses wait, but not for the client.

@@ -91,6 +91,21 @@ final class HTTP2Session: ConnectionSession {
     advance()
   }
 
+  /// Does so on a connection of another node, which has the responses of many clients.
+  func endSlowest(while isNeeded: () -> Bool) -> Bool {
+    guard server.isOfPeers else { return false }
+    let slowest = multiplexer.streams.filter { $0.reply.heldBytes > 0 }
+      .sorted { $0.progressMilliseconds < $1.progressMilliseconds }
+    var hasEnded = false
+    for stream in slowest where isNeeded() {
+      multiplexer.reset(stream, NGHTTP2_CANCEL)
+      connection.holds(multiplexer.unsentBytes)
+      hasEnded = true
+    }
+    if hasEnded { awaitTurn() }
+    return hasEnded
+  }
+
   func closed() {
     multiplexer.close()
   }

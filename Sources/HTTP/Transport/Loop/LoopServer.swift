@@ -191,7 +191,7 @@ final class LoopServer: @unchecked Sendable {
   static let evictedPart = 16
 
   /// While all loops together hold too much, and this one more than its part, disconnects the client that would take
-  /// longest to read its responses.
+  /// longest to read its responses. Of the clients of another node, only those lose their responses that read slowest.
   private func shed() {
     guard memory.responses.isExceeded else { return }
     let heldBytesMax = memory.responses.bytesMax / configuration.loops
@@ -201,7 +201,8 @@ final class LoopServer: @unchecked Sendable {
     slowest.sort { $0.time < $1.time }
     while memory.responses.isExceeded, heldBytes > heldBytesMax, let (_, connection) = slowest.popLast() {
       counters.add(1, to: counters.shed)
-      connection.abort()
+      let isEnough = connection.session.endSlowest { memory.responses.isExceeded && heldBytes > heldBytesMax }
+      if !isEnough { connection.abort() }
     }
   }
 

@@ -12,7 +12,8 @@ package final class NodeServer: Sendable {
   /// - Parameters:
   ///   - host: a name or a numeric address of this machine.
   ///   - port: the port, or 0 for a free one.
-  ///   - limits: the limits and the logs of the server for clients. Its addresses and its certificate are ignored.
+  ///   - limits: the limits and the logs of the server for clients. Its addresses and its certificate are ignored. This
+  ///     server takes a share of the memory; see ``TransportConfiguration/leaveShareToPeers()``.
   /// - Throws: ``TransportError/invalidConfiguration(reason:)`` if a limit is out of range,
   ///   ``TransportError/resourceExhausted(what:reason:)`` if memory is exhausted.
   package init(
@@ -28,6 +29,8 @@ package final class NodeServer: Sendable {
     // Every loop of every other node has one connection, and sometimes an older one.
     configuration.connectionsMax = min(limits.connectionsMax, 1024)
     configuration.streamsMax = 16 * 1024
+    configuration.unsentBytesMax = PeerLimits.unsentBytes(of: limits.unsentBytesMax)
+    configuration.bufferedBytesMax = PeerLimits.bufferedBytes(of: limits.bufferedBytesMax)
     // HTTP/2 counts 32 bytes more for each field, and the envelope has some.
     configuration.headerBytesMax = min(80 * 1024, limits.headerBytesMax + 16 * 1024)
     configuration.headerFieldsMax = limits.headerFieldsMax + 8

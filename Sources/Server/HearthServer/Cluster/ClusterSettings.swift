@@ -20,7 +20,7 @@ package struct ClusterSettings: Sendable {
 
   /// Checks that a configuration with a cluster has nothing that a cluster does not have.
   /// - Throws: ``HearthError/configuration(_:)`` if it has.
-  static func check(_ configuration: HearthConfiguration) throws(HearthError) {
+  package static func check(_ configuration: HearthConfiguration) throws(HearthError) {
     guard configuration.cluster != nil else { return }
     guard configuration.storage != .inMemory else {
       throw .configuration("a node of a cluster keeps its replica in a data directory; name one with --data")

@@ -47,7 +47,9 @@ final class ClusteredNode: Sendable {
 
   private let configuration: HearthConfiguration
   private let project: String
-  private let member: ClusterMember
+  let member: ClusterMember
+  /// The times that this node became the owner.
+  let takeovers = Atomic(0)
   private let keeper: SnapshotKeeper
   private let tables: PostgresTables
   private let catalog: ClusterCatalog
@@ -202,7 +204,9 @@ final class ClusteredNode: Sendable {
 
   fileprivate func receive(_ event: ClusterMember.Event) {
     switch event {
-    case .becameOwner(let epoch, let floor): queue.async { self.open(epoch, floor) }
+    case .becameOwner(let epoch, let floor):
+      takeovers.add(1, ordering: .relaxed)
+      queue.async { self.open(epoch, floor) }
     case .steppedDown: queue.async { self.close() }
     case .ownerChanged(let session): queue.async { self.follow(session?.node) }
     case .join(let event):

@@ -123,11 +123,11 @@ struct MetadataCursor {
     key.withUnsafeBytes { key in
       do throws(StorageError) { result = .success(try cursor.seek(atOrAfter: key)) } catch { result = .failure(error) }
     }
-    do throws(StorageError) { return try result.get() } catch { throw .storage(error) }
+    do throws(StorageError) { return try result.get() } catch { throw FilesError(error) }
   }
 
   func next() throws(FilesError) -> Bool {
-    do throws(StorageError) { return try cursor.next() } catch { throw .storage(error) }
+    do throws(StorageError) { return try cursor.next() } catch { throw FilesError(error) }
   }
 
   func first(atOrAfter key: [UInt8]) throws(FilesError) -> [UInt8]? {

@@ -113,7 +113,7 @@ package final class FileStore: Sendable {
   }
 
   func snapshot() throws(FilesError) -> any KeyValueSnapshot {
-    do throws(StorageError) { return try metadata.snapshot() } catch { throw .storage(error) }
+    do throws(StorageError) { return try metadata.snapshot() } catch { throw FilesError(error) }
   }
 
   // MARK: - Writing

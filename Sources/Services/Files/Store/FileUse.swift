@@ -46,7 +46,7 @@ extension FileStore {
   /// - Throws: ``FilesError`` if the read fails.
   package static func use(in metadata: any KeyValueStore) throws(FilesError) -> Int {
     let snapshot: any KeyValueSnapshot
-    do throws(StorageError) { snapshot = try metadata.snapshot() } catch { throw .storage(error) }
+    do throws(StorageError) { snapshot = try metadata.snapshot() } catch { throw FilesError(error) }
     defer { snapshot.end() }
     return try snapshot.use()
   }
