@@ -18,16 +18,12 @@ final class StallWatch: Sendable {
 
   /// Begins to watch. Times count since `watch` was made.
   init(_ watch: Stopwatch) {
-    for processor in 0..<sysconf(Int32(_SC_NPROCESSORS_ONLN)) {
+    for _ in 0..<sysconf(Int32(_SC_NPROCESSORS_ONLN)) {
       running.enter()
       let thread = Thread { [self] in
         defer { running.leave() }
-        var set = cpu_set_t()
-        withUnsafeMutableBytes(of: &set) { $0[processor / 8] |= 1 << (processor % 8) }
         var priority = sched_param(sched_priority: 50)
-        guard sched_setaffinity(0, MemoryLayout<cpu_set_t>.size, &set) == 0,
-          sched_setscheduler(0, SCHED_FIFO, &priority) == 0
-        else { return }
+        guard sched_setscheduler(0, SCHED_FIFO, &priority) == 0 else { return }
         note(watch)
       }
       thread.start()

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 extension Benchmark {
   static let overload = Benchmark(
@@ -75,28 +76,28 @@ extension Benchmark {
 }
 
 /// Reads the memory of a process again and again, and keeps the largest number.
-private final class LargestMemory: @unchecked Sendable {
-  // Only the thread changes `bytes` until it has ended.
-  private var bytes = 0
-  private let isStopped = Lock(false)
-  private let hasEnded = DispatchSemaphore(value: 0)
+private final class LargestMemory: Sendable {
+  private let bytes = Atomic<Int>(0)
+  private let isStopped = Atomic(false)
+  private let running = DispatchGroup()
 
   init(of process: ChildProcess) {
     let pid = process.pid
+    running.enter()
     let thread = Thread { [self] in
-      while !isStopped.withLock({ $0 }) {
-        bytes = max(bytes, ChildProcess.anonymousBytes(of: pid))
+      while !isStopped.load(ordering: .relaxed) {
+        bytes.max(ChildProcess.anonymousBytes(of: pid), ordering: .relaxed)
         usleep(50_000)
       }
-      hasEnded.signal()
+      running.leave()
     }
     thread.start()
   }
 
   /// Returns the largest number of bytes.
   func stop() -> Int {
-    isStopped.withLock { $0 = true }
-    hasEnded.wait()
-    return bytes
+    isStopped.store(true, ordering: .relaxed)
+    running.wait()
+    return bytes.load(ordering: .relaxed)
   }
 }
