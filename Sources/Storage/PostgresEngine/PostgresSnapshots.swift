@@ -215,7 +215,8 @@ package final class PostgresSnapshots: SnapshotTables {
 
   private static let list = PostgresStatement(
     "snapshots",
-    "SELECT id, seq, epoch, chain, parts, bytes, file_bytes FROM hearth_snapshot ORDER BY seq DESC, made DESC LIMIT 1000")
+    "SELECT id, seq, epoch, chain, parts, bytes, file_bytes FROM hearth_snapshot ORDER BY seq DESC, made DESC LIMIT 1000"
+  )
   private static let readManifest = PostgresStatement(
     "snapshot-manifest", "SELECT manifest FROM hearth_snapshot WHERE id = $1::bigint")
   private static let readPart = PostgresStatement(
