@@ -195,7 +195,9 @@ import TestSupport
     try #require(isOwned)
     try expectEqual(nodes, "after the loss")
     for node in nodes {
-      guard let name = try node.directory.fileNames.first(where: { $0.hasPrefix("replica.diverged-") }) else { continue }
+      guard let name = try node.directory.fileNames.first(where: { $0.hasPrefix("replica.diverged-") }) else {
+        continue
+      }
       // The lost commit is in the file that was set aside, which can be read alone.
       let lost = try LMDBStore.open(LMDBOptions(path: node.directory.file("\(name)/files.mdb"), mapBytes: 64 << 20))
       #expect(try lost.contents().contains([77]))

@@ -96,7 +96,7 @@ final class TestNode {
     settings.logBytesPerMark = 5_000
   }
 
-  static let mapBytes = 64 << 20
+  static let mapBytes = 1 << 30
 
   func options(_ store: StoreName) -> LMDBOptions {
     LMDBOptions(

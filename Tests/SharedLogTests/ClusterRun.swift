@@ -178,7 +178,9 @@ struct ClusterRun {
     // Mostly the oldest, so that something gets done; sometimes any.
     let place = random.chance(oneIn: 4) ? Int.random(in: messages.indices, using: &random) : 0
     let message = messages.remove(at: place)
-    if !isHealing, random.chance(oneIn: 40) { return stalled.append(message) }
+    // A session that begins late can end a later one, so such a request is held up more often.
+    let isBegin = if case .request(.beginSession, _, _, _) = message { true } else { false }
+    if !isHealing, random.chance(oneIn: isBegin ? 6 : 40) { return stalled.append(message) }
     switch message {
     case .request(let request, let number, let node, let life):
       let (reply, isWrite) = visible.perform(request)
@@ -323,7 +325,7 @@ struct ClusterRun {
           nodes[node].life += 1
           start(node)
         } else {
-          // It goes on without a new start, and late answers still arrive.
+          // It continues without a new start, and late answers still arrive.
           nodes[node].machine.pause()
           nodes[node].machine.restart(
             after: nodes[node].replica.last ?? LogPosition(), renewal: UInt64.random(in: 0..<1 << 40, using: &random))

@@ -210,38 +210,39 @@ package enum ClusterSchema {
   private static let setFirst = PostgresStatement(
     "set-first", "UPDATE hearth_cluster SET log_from = $1::bigint, confirmed = $1::bigint WHERE id = 1")
 
-  private static let tables = [
-    PostgresStatement("make-meta", "CREATE TABLE hearth_meta (k text PRIMARY KEY, v text NOT NULL)"),
-    PostgresStatement(
-      "make-member",
-      """
-      CREATE TABLE hearth_member (
-        node bigint PRIMARY KEY, place text NOT NULL, address text NOT NULL, software text NOT NULL,
-        started bigint NOT NULL, draining boolean NOT NULL)
-      """),
-    PostgresStatement(
-      "make-node",
-      """
-      CREATE TABLE hearth_node (
-        node bigint PRIMARY KEY, session bigint NOT NULL, renewal bigint NOT NULL, is_live boolean NOT NULL)
-      """),
-    PostgresStatement(
-      "make-cluster",
-      """
-      CREATE TABLE hearth_cluster (
-        id bigint PRIMARY KEY, epoch bigint NOT NULL, owner bigint, owner_session bigint, confirmed bigint NOT NULL,
-        log_from bigint NOT NULL)
-      """),
-    PostgresStatement(
-      "make-log",
-      """
-      CREATE TABLE hearth_log (
-        seq bigint PRIMARY KEY, epoch bigint NOT NULL, kind bigint NOT NULL, chain bigint NOT NULL, body bytea NOT NULL)
-      """),
-    PostgresStatement(
-      "make-config", "CREATE TABLE hearth_config (version bigint PRIMARY KEY, body bytea NOT NULL)"),
-    PostgresStatement("make-row", "INSERT INTO hearth_cluster VALUES (1, 0, NULL, NULL, 0, 1)"),
-  ] + snapshotTables
+  private static let tables =
+    [
+      PostgresStatement("make-meta", "CREATE TABLE hearth_meta (k text PRIMARY KEY, v text NOT NULL)"),
+      PostgresStatement(
+        "make-member",
+        """
+        CREATE TABLE hearth_member (
+          node bigint PRIMARY KEY, place text NOT NULL, address text NOT NULL, software text NOT NULL,
+          started bigint NOT NULL, draining boolean NOT NULL)
+        """),
+      PostgresStatement(
+        "make-node",
+        """
+        CREATE TABLE hearth_node (
+          node bigint PRIMARY KEY, session bigint NOT NULL, renewal bigint NOT NULL, is_live boolean NOT NULL)
+        """),
+      PostgresStatement(
+        "make-cluster",
+        """
+        CREATE TABLE hearth_cluster (
+          id bigint PRIMARY KEY, epoch bigint NOT NULL, owner bigint, owner_session bigint, confirmed bigint NOT NULL,
+          log_from bigint NOT NULL)
+        """),
+      PostgresStatement(
+        "make-log",
+        """
+        CREATE TABLE hearth_log (
+          seq bigint PRIMARY KEY, epoch bigint NOT NULL, kind bigint NOT NULL, chain bigint NOT NULL, body bytea NOT NULL)
+        """),
+      PostgresStatement(
+        "make-config", "CREATE TABLE hearth_config (version bigint PRIMARY KEY, body bytea NOT NULL)"),
+      PostgresStatement("make-row", "INSERT INTO hearth_cluster VALUES (1, 0, NULL, NULL, 0, 1)"),
+    ] + snapshotTables
 
   /// The tables that format 2 added.
   private static let snapshotTables = [

@@ -92,7 +92,7 @@ package final class PostgresSnapshots: SnapshotTables {
   ) throws(SnapshotFailure) -> Bool {
     try call { (connection) throws(PostgresFailure) in
       try Self.transaction(connection) { () throws(PostgresFailure) in
-        // Whoever removes leftovers locks the same row.
+        // The removal of leftovers locks the same row.
         guard try Self.perform(Self.lockClaim, [], connection).bits(0, 0) == head.id else {
           return try Self.perform(Self.readManifest, [.bits(head.id)], connection).rows == 1
         }
@@ -124,7 +124,7 @@ package final class PostgresSnapshots: SnapshotTables {
   /// - Throws: ``SnapshotFailure``.
   package func remove(_ id: UInt64) throws(SnapshotFailure) -> Bool {
     try call { (connection) throws(PostgresFailure) in
-      // Without the row, the parts are leftovers, whoever removes them.
+      // Without the row, the parts are leftovers, which each owner removes.
       _ = try Self.perform(Self.remove, [.bits(id)], connection)
       return try Self.perform(Self.removeParts, [.bits(id)], connection).changedRows > 0
     }
@@ -215,7 +215,8 @@ package final class PostgresSnapshots: SnapshotTables {
 
   private static let list = PostgresStatement(
     "snapshots",
-    "SELECT id, seq, epoch, chain, parts, bytes, file_bytes FROM hearth_snapshot ORDER BY seq DESC, made DESC LIMIT 1000")
+    "SELECT id, seq, epoch, chain, parts, bytes, file_bytes FROM hearth_snapshot ORDER BY seq DESC, made DESC LIMIT 1000"
+  )
   private static let readManifest = PostgresStatement(
     "snapshot-manifest", "SELECT manifest FROM hearth_snapshot WHERE id = $1::bigint")
   private static let readPart = PostgresStatement(

@@ -183,9 +183,10 @@ package final class Replica: Sendable {
   /// Checks that the marks of stores that are ahead are on the line of the log.
   private func checkMarks(_ entry: SharedEntry) throws(ReplicaError) {
     let isOnLine = state.withLock { state in
-      entry.position.sequence > state.lastMark || state.members.values.allSatisfy { member in
-        member.origin.sequence != entry.position.sequence || member.origin == entry.position
-      }
+      entry.position.sequence > state.lastMark
+        || state.members.values.allSatisfy { member in
+          member.origin.sequence != entry.position.sequence || member.origin == entry.position
+        }
     }
     guard isOnLine else { throw .diverged }
   }

@@ -56,7 +56,7 @@ package struct ReplicaFolder: Sendable {
   /// Replaces the data files of the replica with those that were loaded, which are whole and synced: store number n is in
   /// ``loadingPath(_:)``. The former files go to a folder of the name `aside`, or are removed. No file of a store may be in
   /// use for writing.
-  /// - Throws: ``StorageError``. The next ``finishReplacement()`` goes on.
+  /// - Throws: ``StorageError``. The next ``finishReplacement()`` continues.
   func replace(with stores: [StoreName], aside: String?) throws(StorageError) {
     let text = ([Self.planHeader, "aside \(aside ?? "")"] + stores.map { "store \($0.text)" }).joined(separator: "\n")
     try Self.write(text + "\n", to: "\(plan).new")

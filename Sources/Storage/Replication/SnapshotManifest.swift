@@ -1,6 +1,6 @@
 package import LogEngine
 
-/// What a snapshot says about its stores. The parts of a store follow those of the store before it.
+/// The list of the stores in a snapshot. The parts of a store follow those of the store before it.
 ///
 ///     0   version of the form (1)
 ///         for each store:

@@ -21,7 +21,8 @@ import TestSupport
     ])
     for number in 0..<50 {
       let made = try ServedCluster.send(
-        single.port, "POST", "\(Self.documents)/items?documentId=i\(number)", #"{"fields": {"n": {"integerValue": "1"}}}"#)
+        single.port, "POST", "\(Self.documents)/items?documentId=i\(number)",
+        #"{"fields": {"n": {"integerValue": "1"}}}"#)
       #expect(made.status == 200, "\(made.text)")
     }
     #expect(try ServedCluster.send(single.port, "POST", Self.signUp, Self.account).status == 200)

@@ -311,8 +311,8 @@ import Testing
     let password = "postgres://hearth:hunter2@/postgres?host=/nowhere"
     let unreachable = #expect(throws: PostgresFailure.self) { try ClusterSchema.check(at: password) }
     #expect(unreachable?.description.contains("hunter2") == false)
-    try server.sql("UPDATE hearth_meta SET v = '2' WHERE k = 'format'", in: "mistakes")
-    #expect(throws: PostgresFailure.unknownFormat("2")) { try ClusterSchema.check(at: url) }
+    try server.sql("UPDATE hearth_meta SET v = '3' WHERE k = 'format'", in: "mistakes")
+    #expect(throws: PostgresFailure.unknownFormat("3")) { try ClusterSchema.check(at: url) }
     let foreign = try server.makeDatabase("foreign_tables")
     try server.sql("CREATE TABLE hearth_meta (name text)", in: "foreign_tables")
     #expect(throws: PostgresFailure.foreignTables) { try ClusterSchema.check(at: foreign) }

@@ -8,11 +8,13 @@ enum SnapshotReport {
   static func log(_ event: JoinEvent, node: UInt32, _ configuration: HearthConfiguration) {
     switch event {
     case .began(nil):
-      configuration.log(.info, "cluster.joining", "node \(node) has no data yet, and loads the newest snapshot if there is one")
+      configuration.log(
+        .info, "cluster.joining", "node \(node) has no data yet, and loads the newest snapshot if there is one")
     case .began(.truncated?):
       configuration.log(
         .warn, "cluster.joining",
-        "the log of the cluster no longer has the entries after the data of node \(node), so it loads the newest snapshot")
+        "the log of the cluster no longer has the entries after the data of node \(node), so it loads the newest snapshot"
+      )
     case .began(let error?):
       configuration.log(
         .error, "cluster.diverged",
