@@ -49,7 +49,7 @@ struct ClusterChecks {
     findings.insert(known, at: 0)
     do {
       let catalog = try ClusterCatalog(url)
-      let status = try ClusterStatus.watched(identity, catalog, [])
+      let status = try ClusterStatus.watched(identity, catalog, [], [])
       findings += node(status) + nodes(status)
       findings += rules(try catalog.configuration(newerThan: 0)?.1 ?? ClusterConfiguration())
     } catch {
