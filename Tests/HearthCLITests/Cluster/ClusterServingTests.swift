@@ -140,6 +140,11 @@ import TestSupport
       let problems = wait()
       #expect(problems.isEmpty, "\(problems.joined(separator: "\n"))")
       print("reads by node: \(clients.reads.value)")
+      // The relays passed the increments, a quarter of the requests, and only few reads.
+      for index in cluster.ports.indices {
+        let relayed = try #require(cluster.metrics(of: index)["hearth_relay_requests_total"])
+        #expect(relayed < Double(clients.reads.value[index]), "node \(index + 1)")
+      }
     }
   }
 
