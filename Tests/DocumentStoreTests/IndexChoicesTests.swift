@@ -1,6 +1,6 @@
-import DocumentModel
-@testable import DocumentStore
 import Testing
+
+@testable import DocumentStore
 
 /// The table of the indexes that planners chose.
 @Suite struct IndexChoicesTests {

@@ -9,7 +9,7 @@ import Testing
     ("enterprise*", "(default)", false), ("big", "big", true), ("big", "bigger", false), ("big", "bi", false),
     ("*", "(default)", true), ("a*b", "a*b", true), ("a*b", "axb", false),
   ])
-  func matches(pattern: String, database: String, isMatch: Bool) {
+  func aStarStandsForTheRest(pattern: String, database: String, isMatch: Bool) {
     #expect(DatabasePattern(pattern).matches(database) == isMatch)
   }
 }

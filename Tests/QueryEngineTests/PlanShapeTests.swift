@@ -40,7 +40,7 @@ import WireFormat
   private let database: QueryDatabase
 
   init() throws {
-    database = try QueryDatabase(indexes: Self.configuration)
+    database = try QueryDatabase()
     var writes: [Write] = []
     for number in 0..<60 {
       let fields: [(String, Value)] = [
@@ -51,6 +51,7 @@ import WireFormat
       writes.append(Write(.update(EncodedFields(MapValue(fields)), mask: nil), key: document("c/d\(number)")))
     }
     try database.commit(writes)
+    try database.setIndexes(Self.configuration)
   }
 
   /// The catalog that the requests of a server share.
@@ -89,8 +90,11 @@ import WireFormat
   @Test func otherValuesUseTheChosenIndexes() throws {
     let first = Self.query(Self.equal("a", .integer(1)), Self.equal("b", .boolean(true)))
     #expect(try choice(for: first) == nil)
-    #expect(try check(first).plan.contains("index c (a ascending, b ascending, n descending)"))
-    #expect(try choice(for: first)?.map(\.definition) == [Self.configuration.indexes[1]])
+    let plan = try check(first).plan
+    // The store keeps an index and its reverse as one.
+    let index = "c (a descending, b descending, n ascending)"
+    #expect(plan.contains("index \(index):"), "\(plan)")
+    #expect(try choice(for: first)?.map(\.definition.text) == [index])
     for a in 0..<4 {
       for b in [true, false] {
         let other = Self.query(Self.equal("a", .integer(Int64(a))), Self.equal("b", .boolean(b)), limit: a + 1)

@@ -13,7 +13,7 @@ extension AnyNodeRequests {
   /// arrived, unless its form is ``Form/stream``.
   ///
   /// Returns `nil` if the owner must handle it: because it may name a transaction, which is in the owner's process, or a
-  /// time, up to which only the owner can promise that no more commits come; or because its database cannot be told here.
+  /// time, up to which only the owner can promise that no more commits come; or because the request does not say here which database it reads.
   /// A request is never wrong at the owner, so in doubt the result is `nil`.
   package static func databaseRead(by request: borrowing HTTPRequest, of project: String) -> String? {
     let (path, query) = request.target.pathAndQuery

@@ -70,7 +70,7 @@ package final class ClusterCatalog: Sendable {
     try perform(Self.readConfiguration, [.integer(version)], Self.configuration)
   }
 
-  /// Reads the configuration with a version; `nil` if there is none.
+  /// Reads the configuration with a version; `nil` if it does not exist.
   /// - Throws: ``PostgresFailure``; ``PostgresFailure/damagedConfiguration(_:)`` if its stored form is damaged.
   package func configuration(version: Int64) throws(PostgresFailure) -> ClusterConfiguration? {
     try perform(Self.readConfigurationOfVersion, [.integer(version)], Self.configuration)?.1

@@ -91,7 +91,7 @@ import TestSupport
     #expect(seen.value.ends == 1)
   }
 
-  /// What the reader has not counted as consumed, the other node holds back.
+  /// The other node holds back the bytes that exceed the window until the reader counts some as consumed.
   @Test func theReaderSetsThePace() throws {
     let (server, address) = try server(Echo())
     defer { server.stop(graceSeconds: 0) }

@@ -48,7 +48,7 @@ package final class NodeClient: Sendable {
   }
 }
 
-/// What the streams of a client share. Belongs to its loop.
+/// The memory and the callbacks that the streams of a client share. Belongs to its loop.
 final class NodeClientParts {
   let callbacks: PeerCallbacks
   let buffers = PeerBuffers()

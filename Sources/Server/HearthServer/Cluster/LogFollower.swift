@@ -18,12 +18,12 @@ final class LogFollower: FreshnessGate {
     /// Counts the streams, so that the end of an earlier one has no effect.
     var streams = 0
     var reader = EntryMessageReader()
-    /// The question without an answer, and those who wait for it.
+    /// The question without an answer, and its waiters.
     var asked: (number: UInt64, waiters: [Waiter])?
-    /// Those for whom the next question is asked.
+    /// The waiters of the next question.
     var next: [Waiter] = []
     var lastNumber: UInt64 = 0
-    /// Those who wait for a configuration, by its version.
+    /// The waiters for a configuration, by its version.
     var unconfigured: [(version: Int64, waiters: [Waiter])] = []
     /// The configuration that is in force here.
     var configuration: Int64 = -1
@@ -74,7 +74,7 @@ final class LogFollower: FreshnessGate {
     client.stop()
   }
 
-  /// Notes that a configuration is in force here, and whoever waits for it need not wait any more.
+  /// Notes that a configuration is in force here. Its waiters continue.
   func setConfiguration(_ version: Int64) {
     let waiters = state.withLock { state in
       state.configuration = version
@@ -85,7 +85,7 @@ final class LogFollower: FreshnessGate {
     for waiter in waiters { waiter(true) }
   }
 
-  /// Notes that a newer configuration cannot be put in force now. Whoever waits for it is refused.
+  /// Notes that a newer configuration cannot be put in force now. Its waiters are refused.
   func refuseUnconfigured() {
     let waiters = state.withLock { state in
       defer { state.unconfigured = [] }
@@ -109,7 +109,7 @@ final class LogFollower: FreshnessGate {
     }
   }
 
-  /// Begins the next question if none is without an answer and somebody waits for one. Returns its number.
+  /// Begins the next question if it has waiters, and every earlier one is answered. Returns its number.
   private static func nextQuestion(_ state: inout State) -> UInt64? {
     guard state.asked == nil, !state.next.isEmpty else { return nil }
     state.lastNumber += 1
@@ -210,7 +210,7 @@ final class LogFollower: FreshnessGate {
     later { [weak self] in self?.connect() }
   }
 
-  /// Forgets the stream, and tells everybody who waits.
+  /// Forgets the stream, and refuses all waiters.
   private func drop() {
     let (stream, waiters) = state.withLock { state -> (NodeStream?, [Waiter]) in
       let waiters = (state.asked?.waiters ?? []) + state.next + state.unconfigured.flatMap(\.waiters)

@@ -40,8 +40,7 @@ package struct DatabaseAccess: Sendable {
 
   // MARK: Snapshots
 
-  /// Runs `body` on a snapshot that contains the state that `consistency` selects. If the response has no read time, the
-  /// time of the newest state need not be looked up: it is ``Timestamp/latest`` then.
+  /// Runs `body` on a snapshot with the state that `consistency` selects, as of ``Timestamp/latest`` if not `isTimed`.
   /// - Throws: ``CommitError`` if the transaction is over or the state cannot be read, and any error of `body`.
   func read<R>(
     _ consistency: ConsistencySelector = .latest, isTimed: Bool = true, _ body: (inout GuardedSnapshot) throws -> R

@@ -22,7 +22,7 @@ struct PacedReads {
   var p99: Double { Self.milliseconds(of: 0.99, in: reads) }
 
   /// The 99th percentile of the requests that `isWanted` selects, in milliseconds, without those that a standstill of the
-  /// machine delayed; 0 if there are none.
+  /// machine delayed; 0 without any.
   func p99(where isWanted: (Read) -> Bool) -> Double {
     Self.milliseconds(of: 0.99, in: reads.filter { !$0.isStalled && isWanted($0) })
   }
