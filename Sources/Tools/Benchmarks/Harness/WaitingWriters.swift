@@ -12,7 +12,7 @@ final class WaitingWriters: Sendable {
     var refused = 0
     /// Those that it refused with UNAVAILABLE before it read them, because it has too many large bodies.
     var unread = 0
-    /// Other responses, by status; 0 stands for a cut connection.
+    /// Other responses, by status, with 0 for a connection that was cut.
     var failures: [Int: Int] = [:]
 
     /// The seconds within which a share of the creates ended.

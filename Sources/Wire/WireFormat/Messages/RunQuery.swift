@@ -68,6 +68,7 @@ package struct RunQueryResponse: EncodableMessage {
     }
   }
 
+  /// Creates a message with any of its parts.
   package init(
     _ document: MaskedDocument? = nil, transaction: TransactionID? = nil, readTime: Timestamp? = nil,
     skippedResults: Int = 0, explainMetrics: ExplainMetrics? = nil
