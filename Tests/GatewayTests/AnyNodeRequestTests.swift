@@ -47,6 +47,7 @@ import TestSupport
   @Test(arguments: [
     (HTTPMethod.get, "/c/a?transaction=AQ==", ""), (.get, "/c/a?readTime=2026-01-01T00:00:00Z", ""),
     (.get, "/c/a?read%54ime=2026-01-01T00:00:00Z", ""), (.get, "/c/a?%74ransaction=AQ==", ""), (.get, "/c/a?%zz", ""),
+    (.get, "/c/a?read__time=2026-01-01T00:00:00Z", ""), (.get, "/c/a?read_Time=2026-01-01T00:00:00Z", ""),
     (.post, ":runQuery", #"{"newTransaction": {}}"#), (.post, ":batchGet", #"{"transaction": "AQ=="}"#),
     (.post, ":runQuery", #"{"read_time": "2026-01-01T00:00:00Z"}"#), (.post, ":batchGet", #"{"new_transaction": {}}"#),
     (.post, ":batchGet", #"{"\u0074ransactio\u006e": "AQ=="}"#), (.post, ":listCollectionIds", #"{"readTime": "x"}"#),

@@ -10,7 +10,7 @@ import TestSupport
     .configuration(3),
     .entry(SharedEntry(kind: .batch, position: LogPosition(sequence: 1, epoch: 2, chain: .max), body: [7, 8])),
     .entry(SharedEntry(kind: .handover, position: LogPosition(sequence: 2, epoch: 2, chain: 9), body: [])),
-    .answer(.max, configuration: -1), .behind,
+    .answer(.max, sequence: 7, configuration: -1), .behind,
   ]
 
   private var encoded: [UInt8] {

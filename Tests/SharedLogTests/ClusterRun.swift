@@ -139,7 +139,8 @@ struct ClusterRun {
 
   private mutating func step() throws {
     switch Int.random(in: 0..<1000, using: &random) {
-    case 0..<560: for _ in 0..<2 { try deliver() }
+    case 0..<556: for _ in 0..<2 { try deliver() }
+    case 556..<560, 983..<986: failOver()
     case 560..<690: try pass(Int64.random(in: 1_000...80_000, using: &random))
     case 690..<810: try makeDurable()
     case 810..<890: try submit()
@@ -150,7 +151,6 @@ struct ClusterRun {
     case 969..<973: nodes[anyNode()].isPaused = true
     case 973..<980: resume(anyNode())
     case 980..<983: kill()
-    case 983..<986: failOver()
     case 986..<993: truncate()
     case 993..<998: try handOver()
     default: try pass(4_000_000)

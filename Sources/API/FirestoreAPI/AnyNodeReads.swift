@@ -35,15 +35,14 @@ extension AnyNodeRequests {
     return name.withUTF8 { database(in: UnsafeRawBufferPointer($0), of: project) }
   }
 
-  /// Whether a query may have one of the parameters `transaction`, `newTransaction` and `readTime`, in any spelling.
+  /// Whether a query has one of the parameters `transaction`, `newTransaction` and `readTime`, or is malformed.
   private static func mayName(momentIn query: UnsafeRawBufferPointer) -> Bool {
-    guard !query.isEmpty else { return false }
-    var decoded: [UInt8] = []
-    guard PercentEncoding.decode(query, into: &decoded) else { return true }
-    return decoded.withUnsafeBytes { mayName(momentInJSON: $0) }
+    guard let parameters = try? QueryParameters(query) else { return true }
+    return parameters.value("transaction") != nil || parameters.value("newTransaction") != nil
+      || parameters.value("readTime") != nil
   }
 
-  /// Whether JSON may have such a member.
+  /// Whether JSON may have such a member, in any spelling.
   private static func mayName(momentInJSON text: UnsafeRawBufferPointer) -> Bool {
     func contains(_ part: StaticString) -> Bool {
       var start = text.offset(of: part.utf8Start[0])
@@ -54,7 +53,7 @@ extension AnyNodeRequests {
       return false
     }
     // The last one begins an escape, which could hide a name.
-    return contains("ransaction") || contains("readTime") || contains("read_time") || contains("\\u")
+    return contains("ransaction") || contains("\"read") || contains("\\u")
   }
 
   /// The fields of each message besides those for a transaction and a time (firestore.proto).

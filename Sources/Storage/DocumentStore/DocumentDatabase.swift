@@ -149,6 +149,8 @@ package final class DocumentDatabase: Sendable {
     let version = readTime.microseconds
     if try read({ try $0.lastVersion() }) < version, queue.settledVersion < version {
       guard version <= clock.now() else { throw CommitError.readTimeInFuture }
+      // Only the node that writes to the database can promise that no commit comes at or below the version.
+      if freshness != nil, !isAdopted { throw StorageError.notOwner(of: id.name, owner: nil) }
       queue.settle(upTo: version)
     }
     return try read { reader in

@@ -24,6 +24,8 @@ extension ClusterMember: ProjectLog {
 
   private func appendAlone(_ body: [UInt8], _ lease: EpochLease) -> ClusterNode.CommitFate {
     let deadline = now() + patience.commit
+    // Its writer is about to make it readable. Other nodes take an entry for readable when the next one follows it.
+    while feed.epoch == lease.epoch, !feed.isReadable { usleep(Self.readablePause) }
     guard var next = begin(body, lease) else { return .notOwner }
     var pause: UInt32 = Self.firstPause
     while true {
@@ -42,6 +44,9 @@ extension ClusterMember: ProjectLog {
   /// The pause before an append is repeated, in microseconds. It doubles each time.
   private static let firstPause: UInt32 = 2_000
   private static let lastPause: UInt32 = 200_000
+
+  /// The time between two looks at the entry before, in microseconds.
+  private static let readablePause: UInt32 = 20
 
   private enum Step {
     case perform(TableRequest, number: Int)

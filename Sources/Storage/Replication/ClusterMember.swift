@@ -236,7 +236,9 @@ package final class ClusterMember: Sendable {
 
   private func tick() {
     guard !isHalted.load(ordering: .sequentiallyConsistent) else { return }
+    let readable = feed.readable
     state.withLock { state in
+      state.node.readable = readable
       take(state.node.tick(at: now(), mayRenew: sessions.isIdle, mayObserve: observations.isIdle), &state)
     }
     ticks.asyncAfter(deadline: .now() + .microseconds(tickMicroseconds)) { [weak self] in self?.tick() }

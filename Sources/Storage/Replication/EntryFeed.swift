@@ -87,8 +87,9 @@ package final class EntryFeed: Sendable {
     }
   }
 
-  /// Notes that a configuration is in force at this node, the owner, which judges by no earlier one any more.
-  package func setConfiguration(_ version: Int64) { wake { $0.configuration = version } }
+  /// Notes that a configuration is in force at this node, the owner, which judges by no earlier one any more. With `nil`, no
+  /// question is answered until the next call.
+  package func setConfiguration(_ version: Int64?) { wake { $0.configuration = version } }
 
   private func wake(_ change: (inout State) -> Void) {
     let observers = state.withLock { state in
@@ -103,6 +104,12 @@ package final class EntryFeed: Sendable {
   /// The sequence of the newest entry. It may not be readable yet.
   package var head: UInt64 { state.withLock { $0.head } }
 
+  /// The sequence up to which the reads of this node show all entries.
+  var readable: UInt64 { state.withLock { $0.readable } }
+
+  /// Whether the reads of this node show the newest entry.
+  var isReadable: Bool { state.withLock { $0.readable == $0.head } }
+
   /// The epoch in which this node owns the project, or `nil`.
   package var epoch: UInt64? { state.withLock { $0.epoch } }
 
@@ -113,7 +120,7 @@ package final class EntryFeed: Sendable {
   package func entries(after sequence: UInt64, in epoch: UInt64, bytesMax: Int) -> Reading {
     state.withLock { state in
       guard state.epoch == epoch else { return .over }
-      guard sequence >= state.base else { return .behind }
+      guard sequence >= state.base, sequence <= state.head else { return .behind }
       var found: [SharedEntry] = []
       var bytes = 0
       var next = sequence + 1

@@ -8,15 +8,15 @@ package import SharedLog
 /// | kind | contents |
 /// | --- | --- |
 /// | 1, entry | kind of the entry (1), sequence, epoch, chain (8 each), body |
-/// | 2, answer | number of the question, configuration (8 each) |
+/// | 2, answer | number of the question, sequence, configuration (8 each) |
 /// | 3, configuration | its version (8) |
 /// | 4, behind | none |
 package enum EntryMessage: Equatable, Sendable {
   /// The next entry of the log.
   case entry(SharedEntry)
-  /// The owner had sent everything that it had acknowledged when it received a question, and was the owner then. The
-  /// configuration was in force, or a later one is.
-  case answer(UInt64, configuration: Int64)
+  /// The sequence up to which a read must have the log to show everything that the owner had acknowledged when it received a
+  /// question. The configuration was in force, or a later one is.
+  case answer(UInt64, sequence: UInt64, configuration: Int64)
   /// A configuration is in force at the owner.
   case configuration(Int64)
   /// The owner does not keep the entry that should follow. The reader finds it in the log, and asks again.
@@ -38,9 +38,10 @@ package enum EntryMessage: Equatable, Sendable {
         Self.append(number, to: &bytes)
       }
       bytes += entry.body
-    case .answer(let number, let configuration):
+    case .answer(let number, let sequence, let configuration):
       bytes.append(2)
       Self.append(number, to: &bytes)
+      Self.append(sequence, to: &bytes)
       Self.append(UInt64(bitPattern: configuration), to: &bytes)
     case .configuration(let configuration):
       bytes.append(3)
@@ -63,8 +64,10 @@ package enum EntryMessage: Equatable, Sendable {
         SharedEntry(
           kind: kind, position: LogPosition(sequence: numbers[0], epoch: numbers[1], chain: numbers[2]),
           body: Array(rest.dropFirst(Self.entryHeadBytes))))
-    case (2, 16):
-      self = .answer(Self.number(rest), configuration: Int64(bitPattern: Self.number(rest.dropFirst(8))))
+    case (2, 24):
+      self = .answer(
+        Self.number(rest), sequence: Self.number(rest.dropFirst(8)),
+        configuration: Int64(bitPattern: Self.number(rest.dropFirst(16))))
     case (3, 8): self = .configuration(Int64(bitPattern: Self.number(rest)))
     case (4, 0): self = .behind
     default: return nil

@@ -57,6 +57,10 @@ package struct ClusterNode: Sendable {
   /// Whether this node may become the owner. The caller clears it if its clock differs too much from that of the tables.
   package var mayOwn = true
 
+  /// The sequence that the owner confirms at most: up to it, its own reads show every entry. Otherwise another node could show a
+  /// commit before the owner does.
+  package var readable = UInt64.max
+
   private let timing: ClusterTiming
   private let secret: UInt64
   private var watch = OwnerWatch()
@@ -258,7 +262,7 @@ package struct ClusterNode: Sendable {
   // MARK: Owning
 
   private var ownedSequence: UInt64 {
-    if case .owner = role { tail.applied.sequence } else { 0 }
+    if case .owner = role { min(tail.applied.sequence, readable) } else { 0 }
   }
 
   private mutating func begin(_ kind: SharedEntry.Kind, _ body: [UInt8], _ epoch: UInt64, _ now: Int64) -> Action {

@@ -88,7 +88,10 @@ import TestSupport
         _ = try cluster.owner(after: owner)
         switch end {
         case .killed: try cluster.restart(owner)
-        case .paused: kill(process.processID, SIGCONT)
+        case .paused:
+          kill(process.processID, SIGCONT)
+          // The former owner follows the next one.
+          try cluster.waitUntilReading(owner)
         case .stopped:
           #expect(process.waitForExit(timeoutSeconds: 30) == .code(0), "\(process.output)")
           try cluster.restart(owner)

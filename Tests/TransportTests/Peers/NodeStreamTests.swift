@@ -67,10 +67,13 @@ import TestSupport
   private func open(
     _ client: NodeClient, _ path: String, _ address: NodeAddress, _ seen: Observed<Seen>
   ) -> NodeStream {
-    client.open(path, at: address) { bytes in
-      let copy = Array(bytes)
-      seen.update { $0.bytes += copy }
-    } end: { seen.update { $0.ends += 1 } }
+    let stream = client.makeStream(
+      receive: { bytes in
+        let copy = Array(bytes)
+        seen.update { $0.bytes += copy }
+      }, end: { seen.update { $0.ends += 1 } })
+    client.open(stream, path, at: address)
+    return stream
   }
 
   @Test func bytesFlowInBothDirections() throws {

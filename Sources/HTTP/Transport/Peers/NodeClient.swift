@@ -19,22 +19,24 @@ package final class NodeClient: Sendable {
   /// Ends all streams and the thread. Call it once, not on the thread.
   package func stop() { loop.stopAndJoin() }
 
-  /// Connects to a node, and sends it a request with the method POST and a path.
+  /// Makes a stream for ``open(_:_:at:)``.
   ///
   /// `receive` gets the bytes of the response, if its status is 200, and `end` is called once, when the response or the
   /// connection has ended. Both run on the client's thread, and must return quickly. The node sends at most
   /// 256 KiB that ``NodeStream/consumed(_:)`` has not counted.
-  package func open(
-    _ path: String, at address: NodeAddress, receive: @escaping @Sendable (UnsafeRawBufferPointer) -> Void,
-    end: @escaping @Sendable () -> Void
+  package func makeStream(
+    receive: @escaping @Sendable (UnsafeRawBufferPointer) -> Void, end: @escaping @Sendable () -> Void
   ) -> NodeStream {
-    let stream = NodeStream(loop, receive: receive, end: end)
+    NodeStream(loop, receive: receive, end: end)
+  }
+
+  /// Connects a new stream to a node, and sends it a request with the method POST and a path.
+  package func open(_ stream: NodeStream, _ path: String, at address: NodeAddress) {
     let isRunning = loop.execute { [self] in
       guard let parts = partsOnLoop() else { return stream.fail() }
       stream.start(path, at: address, context, parts)
     }
-    if !isRunning { end() }
-    return stream
+    if !isRunning { stream.fail() }
   }
 
   private func partsOnLoop() -> NodeClientParts? {

@@ -43,6 +43,10 @@ final class ClusteredNode: Sendable {
     var problem: String?
     /// The configuration with which this node follows, and its version.
     var followed: (version: Int64, ClusterConfiguration)?
+    /// Whether a failed attempt to put a configuration in force is to be repeated.
+    var isRetryDue = false
+    /// Whether the replica is being loaded anew.
+    var isJoining = false
   }
 
   private let configuration: HearthConfiguration
@@ -131,15 +135,11 @@ final class ClusteredNode: Sendable {
       door.join(LogStreamHandler(member), node: UInt16(truncatingIfNeeded: registration.node))
       follower = LogFollower(
         member, try NodeClient(key: key),
-        configure: { version in queue.async { events.node?.configureFollowed(version) } },
-        later: { work in queue.asyncAfter(deadline: .now() + .milliseconds(Self.connectMilliseconds), execute: work) })
+        configure: { version in queue.async { events.node?.configureFollowed(version) } })
     } catch { throw Self.error(error) }
     owned = makeOwned { [peers] stack in peers.cancelRequests { OwnerRequests.isOwned($0, by: stack) } }
     events.node = self
   }
-
-  /// The pause before another try to follow the owner's log.
-  private static let connectMilliseconds = 50
 
   private static func error(_ error: any Error) -> HearthError {
     switch error {
@@ -317,8 +317,11 @@ final class ClusteredNode: Sendable {
   /// Reads nothing while the replica is loaded anew: its stores are other ones afterwards.
   private func noteJoin(_ event: JoinEvent) {
     switch event {
-    case .began: follow(nil as NodeAddress?)
+    case .began:
+      state.withLock { $0.isJoining = true }
+      follow(nil as NodeAddress?)
     case .ended:
+      state.withLock { $0.isJoining = false }
       guard state.withLock({ $0.epoch == nil }), case .node(let found) = owner.target, found != address else { return }
       follow(found)
     case .loading, .failed: break
@@ -332,6 +335,8 @@ final class ClusteredNode: Sendable {
       followed.retire()
       state.withLock { $0.followed = nil }
     }
+    // A replica that is being loaded takes no entries.
+    guard address == nil || !state.withLock({ $0.isJoining }) else { return }
     follower.follow(address)
   }
 
@@ -339,14 +344,17 @@ final class ClusteredNode: Sendable {
   /// a read before it. Then this node reads documents itself.
   private func configureFollowed(_ version: Int64) {
     let before = state.withLock { $0.followed }
-    guard state.withLock({ $0.epoch == nil && !$0.isStopping }), version > before?.version ?? 0 else { return }
+    guard state.withLock({ $0.epoch == nil && !$0.isStopping && !$0.isRetryDue }) else {
+      return follower.refuseUnconfigured()
+    }
+    guard version > before?.version ?? 0 else { return }
     do {
       guard let configuration = try catalog.configuration(version: version) else {
         throw HearthError.data("the cluster has no configuration \(version)")
       }
       try deployed.write(configuration)
       if let before, let stack = followed.stack, Self.changesOnlyRules(before.1, configuration) {
-        stack.reloadRules()
+        try reloadRules(of: stack)
       } else {
         door.read(nil)
         followed.retire()
@@ -357,8 +365,24 @@ final class ClusteredNode: Sendable {
     } catch {
       self.configuration.log(
         .warn, "cluster.following", "node \(number) passes reads to the owner: \(Self.error(error).description)")
+      // Not by older rules than the owner's.
+      door.read(nil)
+      followed.retire()
       follower.refuseUnconfigured()
-      queue.asyncAfter(deadline: .now() + .seconds(1)) { self.configureFollowed(version) }
+      state.withLock { $0.isRetryDue = true }
+      queue.asyncAfter(deadline: .now() + .seconds(1)) {
+        self.state.withLock { $0.isRetryDue = false }
+        self.configureFollowed(version)
+      }
+    }
+  }
+
+  /// Reads the deployed rules again.
+  /// - Throws: ``HearthError/data(_:)`` if some are not in force afterwards.
+  private func reloadRules(of stack: ProjectStack) throws(HearthError) {
+    stack.reloadRules()
+    guard stack.staleRulesFiles == 0 else {
+      throw .data("the deployed rules cannot be put in force; the log says why")
     }
   }
 
@@ -394,7 +418,6 @@ final class ClusteredNode: Sendable {
     queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.poll() }
     checkClock()
     checkDraining()
-    followed.maintain()
     // It could not be opened before.
     if followed.stack == nil, state.withLock({ $0.epoch == nil && $0.followed != nil }) { readWhenNewest() }
     do throws(PostgresFailure) {
@@ -470,7 +493,9 @@ final class ClusteredNode: Sendable {
     do throws(HearthError) {
       try deployed.write(newest.1)
       if Self.changesOnlyRules(before.deployed, newest.1), let stack = owned.stack {
-        stack.reloadRules()
+        // Nobody reads by the former rules after a commit was judged by the new ones.
+        member.feed.setConfiguration(nil)
+        try reloadRules(of: stack)
         state.withLock { ($0.version, $0.deployed) = newest }
         member.feed.setConfiguration(newest.version)
       } else {

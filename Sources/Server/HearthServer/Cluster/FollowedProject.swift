@@ -1,5 +1,6 @@
 import Accounts
 import DatabaseService
+import Dispatch
 import DocumentModel
 import DocumentStore
 import Gateway
@@ -22,6 +23,8 @@ final class FollowedProject: Sendable {
   private let current = Mutex<ReplicaRequests?>(nil)
   /// Held while something is read again, so that an older state never replaces a newer one.
   private let noting = Mutex(())
+  /// Does not wait for PostgreSQL.
+  private let queue = DispatchQueue(label: "hearth.cluster.followed")
   /// Whether accounts changed since the callers of streams were checked.
   private let isCheckDue = Atomic(false)
 
@@ -32,6 +35,7 @@ final class FollowedProject: Sendable {
     self.operations = operations
     self.addresses = addresses
     self.places = places
+    queue.async { [weak self] in self?.maintain() }
   }
 
   /// The handler of requests that the replica can serve, if there is a stack.
@@ -63,9 +67,10 @@ final class FollowedProject: Sendable {
     requests?.stack.retire()
   }
 
-  /// Does the regular work of a stack that writes nothing. Call it once a second: so often the callers of open streams are
-  /// checked at most, however many accounts change.
-  func maintain() {
+  /// Does the regular work of a stack that writes nothing, once a second: so often the callers of open streams are checked
+  /// at most, however many accounts change.
+  private func maintain() {
+    queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.maintain() }
     guard let stack else { return }
     if isCheckDue.exchange(false, ordering: .sequentiallyConsistent) { stack.service.recheckStreams(of: nil) }
     stack.reloadIssuers()

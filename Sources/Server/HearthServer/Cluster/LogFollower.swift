@@ -1,3 +1,4 @@
+import Dispatch
 import DocumentStore
 import LogEngine
 import Replication
@@ -9,7 +10,7 @@ import Transport
 ///
 /// While there is no stream, the node applies what it finds in the tables, and is never known to be up to date.
 final class LogFollower: FreshnessGate {
-  private typealias Waiter = @Sendable (Bool) -> Void
+  private typealias Waiter = FreshnessWaiter
 
   private struct State {
     /// The address of the owner, if it is another node.
@@ -27,6 +28,12 @@ final class LogFollower: FreshnessGate {
     var unconfigured: [(version: Int64, waiters: [Waiter])] = []
     /// The configuration that is in force here.
     var configuration: Int64 = -1
+    /// All waiters that may not be answered yet, in the order of their deadlines.
+    var unanswered: [Waiter] = []
+    /// Whether ``sweep()`` is scheduled.
+    var isSweeping = false
+    /// The tries to connect since the owner last sent something.
+    var tries = 0
     var isStopped = false
   }
 
@@ -34,29 +41,34 @@ final class LogFollower: FreshnessGate {
   private let client: NodeClient
   private let state = Mutex(State())
   private let configure: @Sendable (Int64) -> Void
-  private let later: @Sendable (@escaping @Sendable () -> Void) -> Void
+  private let queue = DispatchQueue(label: "hearth.cluster.follower")
+
+  /// The time that somebody waits before the request is passed to the owner, in microseconds.
+  private static let patience: Int64 = 3_000_000
+  /// The time between two looks at the deadlines, in milliseconds.
+  private static let sweepMilliseconds = 500
+  /// The pause before the first and between later tries to connect, in milliseconds.
+  private static let connectMilliseconds = 25
+  private static let connectMillisecondsMax = 1000
 
   /// Creates a follower without an owner.
   ///
   /// - Parameters:
   ///   - configure: is called when the owner has a newer configuration in force than this node. It leads to
   ///     ``setConfiguration(_:)``.
-  ///   - later: calls a function after a pause before the next try to connect.
-  init(
-    _ member: ClusterMember, _ client: NodeClient, configure: @escaping @Sendable (Int64) -> Void,
-    later: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
-  ) {
+  init(_ member: ClusterMember, _ client: NodeClient, configure: @escaping @Sendable (Int64) -> Void) {
     self.member = member
     self.client = client
     self.configure = configure
-    self.later = later
   }
 
-  /// Follows the node at an address, or none.
+  /// Follows the node at an address, or none. With `nil`, no configuration is in force here any more.
   func follow(_ address: NodeAddress?) {
     let isNew = state.withLock { state in
+      if address == nil { state.configuration = -1 }
       guard state.address != address, !state.isStopped else { return false }
       state.address = address
+      state.tries = 0
       return true
     }
     guard isNew else { return }
@@ -82,7 +94,7 @@ final class LogFollower: FreshnessGate {
       state.unconfigured.removeAll { $0.version <= version }
       return ready.flatMap(\.waiters)
     }
-    for waiter in waiters { waiter(true) }
+    for waiter in waiters { waiter.answer(true) }
   }
 
   /// Notes that a newer configuration cannot be put in force now. Its waiters are refused.
@@ -91,22 +103,46 @@ final class LogFollower: FreshnessGate {
       defer { state.unconfigured = [] }
       return state.unconfigured.flatMap(\.waiters)
     }
-    for waiter in waiters { waiter(false) }
+    for waiter in waiters { waiter.answer(false) }
   }
 
   // MARK: Questions
 
   func whenNewest(_ done: @escaping @Sendable (Bool) -> Void) {
+    let waiter = Waiter(deadline: BootTime.now() + Self.patience, done)
     let question = state.withLock { state -> (NodeStream, UInt64)?? in
       guard let stream = state.stream else { return .none }
-      state.next.append(done)
+      state.next.append(waiter)
+      state.unanswered.append(waiter)
+      sweepLater(&state)
       return .some(Self.nextQuestion(&state).map { (stream, $0) })
     }
     switch question {
-    case .none: done(false)
+    case .none: waiter.answer(false)
     case .some(.none): break
     case .some(.some(let (stream, number))): Self.ask(number, stream)
     }
+  }
+
+  private func sweepLater(_ state: inout State) {
+    guard !state.isSweeping else { return }
+    state.isSweeping = true
+    queue.asyncAfter(deadline: .now() + .milliseconds(Self.sweepMilliseconds)) { [weak self] in self?.sweep() }
+  }
+
+  /// Refuses the waiters whose time is over. A stream with a question that old is of no use.
+  private func sweep() {
+    let now = BootTime.now()
+    let (overdue, stream) = state.withLock { state -> ([Waiter], NodeStream?) in
+      state.isSweeping = false
+      let overdue = state.unanswered.filter { $0.deadline <= now && !$0.isAnswered }
+      state.unanswered.removeAll { $0.deadline <= now || $0.isAnswered }
+      if !state.unanswered.isEmpty { sweepLater(&state) }
+      let isStuck = state.asked.map { $0.waiters.contains { $0.deadline <= now } } ?? false
+      return (overdue, isStuck ? state.stream : nil)
+    }
+    for waiter in overdue { waiter.answer(false) }
+    stream?.close()
   }
 
   /// Begins the next question if it has waiters, and every earlier one is answered. Returns its number.
@@ -122,7 +158,7 @@ final class LogFollower: FreshnessGate {
     stream.send(withUnsafeBytes(of: number.littleEndian) { Array($0) })
   }
 
-  private func answer(_ number: UInt64, configuration: Int64) {
+  private func answer(_ number: UInt64, sequence: UInt64, configuration: Int64) {
     let (waiters, question) = state.withLock { state -> ([Waiter], (NodeStream, UInt64)?) in
       guard let asked = state.asked, asked.number == number else { return ([], nil) }
       state.asked = nil
@@ -132,16 +168,23 @@ final class LogFollower: FreshnessGate {
     if let (stream, number) = question { Self.ask(number, stream) }
     guard !waiters.isEmpty else { return }
     // The entries before the answer are applied, or wait on the same queue.
-    member.afterApplying { [self] in finish(waiters, configuration) }
+    member.afterApplying { [self] in finish(waiters, sequence, configuration) }
   }
 
-  private func finish(_ waiters: [Waiter], _ configuration: Int64) {
+  private func finish(_ waiters: [Waiter], _ sequence: UInt64, _ configuration: Int64) {
+    let status = member.status
+    guard status.applied.sequence >= sequence, status.failure == nil else {
+      // The replica did not take the entries before the answer. The tables decide, and the next stream begins after them.
+      for waiter in waiters { waiter.answer(false) }
+      state.withLock { $0.stream }?.close()
+      return
+    }
     let (isConfigured, isStopped) = state.withLock { state in
       if state.configuration >= configuration { return (true, false) }
       if !state.isStopped { state.unconfigured.append((configuration, waiters)) }
       return (false, state.isStopped)
     }
-    if isConfigured || isStopped { for waiter in waiters { waiter(isConfigured) } }
+    if isConfigured || isStopped { for waiter in waiters { waiter.answer(isConfigured) } }
     if !isConfigured { configure(configuration) }
   }
 
@@ -156,21 +199,22 @@ final class LogFollower: FreshnessGate {
       return (address, state.streams)
     }
     guard let (address, number) = begun else { return }
-    let stream = client.open(target, at: address) { [weak self] bytes in self?.received(bytes, on: number) } end: {
-      [weak self] in self?.ended(number)
-    }
+    let stream = client.makeStream(
+      receive: { [weak self] bytes in self?.received(bytes, on: number) }, end: { [weak self] in self?.ended(number) })
+    // Before it begins, so that no byte arrives at a stream that is not known.
     let isCurrent = state.withLock { state in
       guard state.streams == number else { return false }
       state.stream = stream
       return true
     }
-    if !isCurrent { stream.close() }
+    if isCurrent { client.open(stream, target, at: address) }
   }
 
   private func received(_ bytes: UnsafeRawBufferPointer, on number: Int) {
     var messages: [EntryMessage] = []
     let stream = state.withLock { state -> NodeStream? in
       guard state.streams == number, let stream = state.stream else { return nil }
+      state.tries = 0
       state.reader.append(bytes)
       do throws(EntryMessageReader.Malformed) {
         while let message = try state.reader.next() { messages.append(message) }
@@ -187,7 +231,8 @@ final class LogFollower: FreshnessGate {
       take(&entries)
       switch message {
       case .entry: break
-      case .answer(let number, let configuration): answer(number, configuration: configuration)
+      case .answer(let number, let sequence, let configuration):
+        answer(number, sequence: sequence, configuration: configuration)
       case .configuration(let version): if state.withLock({ $0.configuration < version }) { configure(version) }
       case .behind: stream.close()
       }
@@ -207,7 +252,11 @@ final class LogFollower: FreshnessGate {
   private func ended(_ number: Int) {
     guard state.withLock({ $0.streams == number }) else { return }
     drop()
-    later { [weak self] in self?.connect() }
+    let pause = state.withLock { state in
+      state.tries += 1
+      return min(Self.connectMilliseconds << min(state.tries, 10), Self.connectMillisecondsMax)
+    }
+    queue.asyncAfter(deadline: .now() + .milliseconds(pause)) { [weak self] in self?.connect() }
   }
 
   /// Forgets the stream, and refuses all waiters.
@@ -224,6 +273,6 @@ final class LogFollower: FreshnessGate {
       return (state.stream, waiters)
     }
     stream?.close()
-    for waiter in waiters { waiter(false) }
+    for waiter in waiters { waiter.answer(false) }
   }
 }

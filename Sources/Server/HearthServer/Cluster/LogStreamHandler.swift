@@ -118,7 +118,7 @@ private final class LogStream: BodySink, BodySource {
     guard let version = member.feed.configuration else { return entries.isEmpty ? .waiting : .more }
     while let question = questions.first, question.sequence <= sent {
       questions.removeFirst()
-      EntryMessage.answer(question.number, configuration: version).encode(into: &out)
+      EntryMessage.answer(question.number, sequence: question.sequence, configuration: version).encode(into: &out)
       sentConfiguration = max(sentConfiguration, version)
     }
     if version > sentConfiguration {

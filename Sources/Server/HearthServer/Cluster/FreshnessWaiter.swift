@@ -1,0 +1,25 @@
+import Synchronization
+
+/// Somebody who waits until this node is as new as the owner. It is answered once.
+final class FreshnessWaiter: Sendable {
+  /// The time at which it is refused, in microseconds of `BootTime`.
+  let deadline: Int64
+  private let done: Mutex<(@Sendable (Bool) -> Void)?>
+
+  init(deadline: Int64, _ done: @escaping @Sendable (Bool) -> Void) {
+    self.deadline = deadline
+    self.done = Mutex(done)
+  }
+
+  /// Whether it was answered.
+  var isAnswered: Bool { done.withLock { $0 == nil } }
+
+  /// Answers, unless it was answered before.
+  func answer(_ isNewest: Bool) {
+    let done = done.withLock { done in
+      defer { done = nil }
+      return done
+    }
+    done?(isNewest)
+  }
+}
