@@ -106,7 +106,9 @@ struct WatchHubState {
 
   /// Notes that this hub's database has what it was to have when a question was asked.
   mutating func answer(_ question: Int) {
-    for index in pendingJoins.indices where pendingJoins[index].question == question { pendingJoins[index].question = nil }
+    for index in pendingJoins.indices where pendingJoins[index].question == question {
+      pendingJoins[index].question = nil
+    }
   }
 
   /// The questions whose answers targets await.

@@ -36,8 +36,9 @@ import TestSupport
   @Test(arguments: [
     (HTTPMethod.get, "/c/a", ""), (.head, "/c/a", ""), (.get, "/c?pageSize=1&mask.fieldPaths=%60a%60", ""),
     (.post, ":runQuery", #"{"structuredQuery": {"from": [{"collectionId": "c"}]}}"#), (.post, "/c/a:runQuery", "{}"),
-    (.post, ":batchGet", #"{"documents": []}"#), (.post, ":runAggregationQuery", "{}"), (.post, ":partitionQuery", "{}"),
-    (.post, ":listCollectionIds", "{}"), (.get, "/c:listen", ""), (.get, ":changes", ""),
+    (.post, ":batchGet", #"{"documents": []}"#), (.post, ":runAggregationQuery", "{}"),
+    (.post, ":partitionQuery", "{}"), (.post, ":listCollectionIds", "{}"), (.get, "/c:listen", ""),
+    (.get, ":changes", ""),
   ]) func readsOverREST(method: HTTPMethod, path: String, body: String) throws {
     #expect(try database(method, Self.root + path, body) == "(default)")
     #expect(try database(method, Self.root.replacing("/p/", with: "/other/") + path, body) == nil)
@@ -78,10 +79,12 @@ import TestSupport
     }
   }
 
-  @Test(arguments: [
-    ("GetDocument", [3, 5]), ("ListDocuments", [8, 10]), ("BatchGetDocuments", [4, 5, 7]), ("RunQuery", [5, 6, 7]),
-    ("RunAggregationQuery", [4, 5, 6]), ("PartitionQuery", [6]), ("ListCollectionIds", [4]),
-  ] as [(String, [UInt8])]) func readsOverGRPC(method: String, ofOwner: [UInt8]) throws {
+  @Test(
+    arguments: [
+      ("GetDocument", [3, 5]), ("ListDocuments", [8, 10]), ("BatchGetDocuments", [4, 5, 7]), ("RunQuery", [5, 6, 7]),
+      ("RunAggregationQuery", [4, 5, 6]), ("PartitionQuery", [6]), ("ListCollectionIds", [4]),
+    ] as [(String, [UInt8])]) func readsOverGRPC(method: String, ofOwner: [UInt8]) throws
+  {
     #expect(try database(method, message([(1, Self.parent)])) == "(default)")
     #expect(try database(method, message([(1, "projects/p/databases/b"), (2, "x")])) == "b")
     for number in ofOwner { #expect(try database(method, message([(1, Self.parent), (number, "x")])) == nil) }

@@ -40,10 +40,11 @@ import TestSupport
     #expect(read == messages)
   }
 
-  @Test(arguments: [
-    [0, 0, 0, 0], [1, 0, 0, 0, 9], [1, 0, 0, 0, 2], [2, 0, 0, 0, 4, 0], [9, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0],
-    [26, 0, 0, 0, 1, 77] + Array(repeating: 0, count: 24), [255, 255, 255, 255],
-  ] as [[UInt8]])
+  @Test(
+    arguments: [
+      [0, 0, 0, 0], [1, 0, 0, 0, 9], [1, 0, 0, 0, 2], [2, 0, 0, 0, 4, 0], [9, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0],
+      [26, 0, 0, 0, 1, 77] + Array(repeating: 0, count: 24), [255, 255, 255, 255],
+    ] as [[UInt8]])
   func malformedMessagesAreRefused(_ bytes: [UInt8]) {
     var reader = EntryMessageReader()
     bytes.withUnsafeBytes { reader.append($0) }

@@ -36,8 +36,9 @@ struct SimulatedService: Sendable {
     let store: any KeyValueStore =
       if usesLog { try LoggedMemory.open() } else { try LMDBStore.open(.inMemory(mapBytes: 1 << 30)) }
     self.store = store
-    databases = DatabaseRegistry(clock: Clock { [time] in time.now }, idleSeconds: nil, adopts: adopts, freshness: freshness) {
-      (_) throws(StorageError) in
+    databases = DatabaseRegistry(
+      clock: Clock { [time] in time.now }, idleSeconds: nil, adopts: adopts, freshness: freshness
+    ) { (_) throws(StorageError) in
       store
     }
     service = FirestoreService(databases: databases, mode: mode, rules: rules)

@@ -33,7 +33,9 @@ package struct HTTPGateway: Sendable {
   }
 
   /// Returns the number of the node that has the channel of a request, or `nil` if the request is for no open channel.
-  package static func nodeOfChannel(in request: borrowing HTTPRequest) -> UInt16? { WebChannelHandler.node(of: request) }
+  package static func nodeOfChannel(in request: borrowing HTTPRequest) -> UInt16? {
+    WebChannelHandler.node(of: request)
+  }
 
   /// Serves clients.
   package let requests: RequestDispatcher

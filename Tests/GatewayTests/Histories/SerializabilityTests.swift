@@ -195,7 +195,8 @@ import TestSupport
         for index in ports.indices where index != owner { try cluster.waitUntilReading(index) }
         let listeners = Self.startListeners(
           workload, port: ports[round % 3], others: [ports[(round + 1) % 3], ports[(round + 2) % 3]], resuming: state)
-        let kinds = Self.clients.enumerated().map { index, client -> (String, @Sendable (UInt16) throws -> any AppendClient) in
+        typealias Kind = (String, @Sendable (UInt16) throws -> any AppendClient)
+        let kinds = Self.clients.enumerated().map { index, client -> Kind in
           (client.name, { _ in try client.make(ports[index % 3]) })
         }
         let isLast = round == Self.clusterKills

@@ -15,7 +15,8 @@ package final class NodeStream: Sendable {
   private let unsent = Mutex(Unsent())
 
   init(
-    _ loop: EventLoop, receive: @escaping @Sendable (UnsafeRawBufferPointer) -> Void, end: @escaping @Sendable () -> Void
+    _ loop: EventLoop, receive: @escaping @Sendable (UnsafeRawBufferPointer) -> Void,
+    end: @escaping @Sendable () -> Void
   ) {
     self.loop = loop
     self.receive = receive

@@ -10,8 +10,8 @@ package struct RequestPart: Sendable {
   /// Creates an empty request with the method `other`.
   package init() {}
 
-  /// Calls `use` with this request, of HTTP/1.1 or HTTP/2. Its bytes are valid only during the call. Returns `nil` if the
-  /// request has no target.
+  /// Calls `use` with this request, of HTTP/1.1 or HTTP/2. Its bytes are valid only during the call. Returns `nil` if
+  /// the request has no target.
   package func withRequest<R>(isHTTP2: Bool = false, _ use: (borrowing HTTPRequest) -> R) -> R? {
     guard !target.isEmpty else { return nil }
     var message = target
@@ -31,7 +31,8 @@ package struct RequestPart: Sendable {
       return places.withUnsafeBufferPointer { places in
         use(
           HTTPRequest(
-            version: isHTTP2 ? .http2 : .http11, method: method, target: UnsafeRawBufferPointer(rebasing: bytes[..<target.count]),
+            version: isHTTP2 ? .http2 : .http11, method: method,
+            target: UnsafeRawBufferPointer(rebasing: bytes[..<target.count]),
             body: UnsafeRawBufferPointer(rebasing: bytes[bodyStart..<(bodyStart + body.count)]), message: start,
             fields: places, socket: -1))
       }

@@ -116,7 +116,9 @@ package struct HTTPRequest: ~Copyable {
   /// Copies the request, so that it can be handled after the call that receives it.
   func copied() -> HeldRequest.Copy {
     var end = 0
-    for field in fields { end = max(end, Int(max(field.nameStart + field.nameCount, field.valueStart + field.valueCount))) }
+    for field in fields {
+      end = max(end, Int(field.nameStart + field.nameCount), Int(field.valueStart + field.valueCount))
+    }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(end + target.count + body.count + InputBuffer.paddingBytes)
     bytes.append(raw: UnsafeRawBufferPointer(start: message, count: end))

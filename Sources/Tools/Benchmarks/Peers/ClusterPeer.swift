@@ -30,9 +30,9 @@ final class ClusterPeer {
     postgres = try PostgresPeer(isDurable: true)
     let rules = "\(directory)/firestore.rules"
     try """
-      rules_version = '2';
-      service cloud.firestore { match /databases/{d}/documents { match /{p=**} { allow read, write: if true; } } }
-      """.write(toFile: rules, atomically: false, encoding: .utf8)
+    rules_version = '2';
+    service cloud.firestore { match /databases/{d}/documents { match /{p=**} { allow read, write: if true; } } }
+    """.write(toFile: rules, atomically: false, encoding: .utf8)
     let made = try ChildProcess(
       [
         HearthPeer.binary, "cluster", "init", url, "--project", "bench", "--rules", rules, "--key", key,
