@@ -46,6 +46,8 @@ import TestSupport
     let count = 2000
     let makers: [(name: String, bits: Int, make: () -> String)] = [
       ("channel", 128, { SessionID().text }),
+      // The number of the node has sixteen bits.
+      ("channel of a node", 112, { SessionID(node: 7).text }),
       ("upload", 128, { UploadRecord(name: ObjectName(bucket: "b", name: "n"), attributes: ObjectAttributes()).id }),
       // A UUID of version 4 has six fixed bits.
       ("download token", 122, { DownloadToken.make().replacing("-", with: "") }),

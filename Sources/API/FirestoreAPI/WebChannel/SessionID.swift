@@ -1,17 +1,18 @@
-/// The ID of a channel's session: the number of the node that has the channel in 16 bits, and 112 random bits, so that it
-/// cannot be guessed. As text it has 32 hexadecimal digits, which need no escaping.
+/// The ID of a channel's session: 128 random bits, so that it cannot be guessed. In a cluster, the number of the node that has
+/// the channel is in place of 16 of them. As text it has 32 hexadecimal digits, which need no escaping.
 struct SessionID: Hashable, Sendable {
   private let high: UInt64
   private let low: UInt64
 
-  /// Creates a random ID with the system's generator, for a channel of this node. A server without a cluster has number 0.
+  /// Creates a random ID with the system's generator, for a channel of a node, or with 0 of a server alone.
   init(node: UInt16 = 0) {
     var generator = SystemRandomNumberGenerator()
-    high = generator.next() as UInt64 >> 16 | UInt64(node) << 48
+    let random: UInt64 = generator.next()
+    high = node == 0 ? random : random >> 16 | UInt64(node) << 48
     low = generator.next()
   }
 
-  /// The number of the node that has the channel.
+  /// The number of the node that has the channel. Meaningless if a server alone made the ID.
   var node: UInt16 { UInt16(high >> 48) }
 
   /// Parses the form of ``text``. Returns `nil` for any other text.
