@@ -139,8 +139,9 @@ struct ClusterRun {
 
   private mutating func step() throws {
     switch Int.random(in: 0..<1000, using: &random) {
-    case 0..<556: for _ in 0..<2 { try deliver() }
-    case 556..<560, 983..<986: failOver()
+    case 0..<540: for _ in 0..<2 { try deliver() }
+    case 540..<560: if mayLoseRenewal { failOver() } else { try deliver() }
+    case 983..<986: failOver()
     case 560..<690: try pass(Int64.random(in: 1_000...80_000, using: &random))
     case 690..<810: try makeDurable()
     case 810..<890: try submit()
@@ -155,6 +156,11 @@ struct ClusterRun {
     case 993..<998: try handOver()
     default: try pass(4_000_000)
     }
+  }
+
+  /// Whether a renewal is visible that is not durable.
+  private var mayLoseRenewal: Bool {
+    held.contains { if case .answer(.renewed?, _, _, _) = $0 { true } else { false } }
   }
 
   private mutating func anyNode() -> Int { Int.random(in: nodes.indices, using: &random) }
