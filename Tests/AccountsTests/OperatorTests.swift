@@ -65,6 +65,14 @@ import TestSupport
     }
   }
 
+  /// A random password of 24 characters has a given letter in it more often than not.
+  @Test(arguments: [("a", "aXqAw7-KtR9_bZ"), ("ann", "Q4ann8xK_w2Lp")])
+  func aPasswordThatIsLongEnoughWithoutTheNameMayContainIt(name: String, password: String) throws {
+    let test = try TestAccounts()
+    try test.accounts.operators.add(name, role: .viewer, password: password, work: .least)
+    #expect(test.accounts.operators.find(name) != nil)
+  }
+
   @Test func unknownAndDoubleNamesAreRefused() throws {
     let test = try TestAccounts()
     try Self.add("ann", to: test)
