@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import KeyValue
 import LMDBEngine
 import Testing
@@ -26,6 +27,24 @@ import TestSupport
     snapshot?.end()
     store = try LMDBStore.open(LMDBOptions(path: path))
     try store?.put([Entry([1], [1])])
+  }
+
+  /// The file system gives the inode of a removed file to a new one as soon as the removed one is closed.
+  @Test func aNewFileIsNotTakenForARemovedOne() throws {
+    let directory = try TemporaryDirectory()
+    let failures = startThreads(4) { thread -> [String] in
+      (0..<200).compactMap { number in
+        let path = directory.file("\(thread)-\(number).mdb")
+        do {
+          let store = try LMDBStore.open(LMDBOptions(path: path, mapBytes: 1 << 20))
+          unlink(path)
+          unlink("\(path)-lock")
+          withExtendedLifetime(store) {}
+          return nil
+        } catch { return "\(error)" }
+      }
+    }()
+    #expect(failures.flatMap { $0 }.isEmpty, "\(failures)")
   }
 
   @Test func aDataDirectoryHasOneHolder() throws {

@@ -280,8 +280,37 @@ import TestSupport
         return try source.begin()
       }
     }
-    #expect(throws: SnapshotWritingError.noClaim) { try SnapshotWriter(snapshots, sealed: nil).write(sources) }
+    #expect(throws: SnapshotWritingError.noClaim) { try SnapshotWriter(snapshots, sealed: nil).write { sources } }
     #expect(isTaken.withLock { $0 } && snapshots.state.withLock { $0.claim } == other)
+    try owner.stop()
+  }
+
+  /// The first batch of a store that was made meanwhile may be before the position of the snapshot: a node that loads it would
+  /// never have the store.
+  @Test func aStoreThatIsMadeMeanwhileIsNotForgotten() throws {
+    var random = SplitMix(seed: 10)
+    let owner = try truncatedCluster(&random)
+    let replica = try #require(owner.replica)
+    let made = try #require(StoreName(database: "made"))
+    let count = snapshots.state.withLock { $0.heads.count }
+    let writer = SnapshotWriter(snapshots, sealed: nil)
+    #expect(throws: SnapshotWritingError.storeMade) {
+      try writer.write {
+        let sources = replica.sources
+        // After the list of stores, and before the first copy.
+        #expect(throws: Never.self) {
+          try owner.write(made) { (transaction) throws(StorageError) in try transaction.put([1], [2]) }
+        }
+        return sources
+      }
+    }
+    #expect(snapshots.state.withLock { $0.heads.count } == count && snapshots.state.withLock { $0.claim } == nil)
+    try owner.writeSnapshot()
+    let late = try node(2)
+    try late.start()
+    try expectEqual([owner, late])
+    #expect(try late.contents(made) == owner.contents(made))
+    try late.stop()
     try owner.stop()
   }
 

@@ -128,7 +128,7 @@ final class TestNode {
   /// Writes a snapshot of the replica now.
   @discardableResult func writeSnapshot() throws -> SnapshotHead {
     let (replica, snapshots) = (try #require(replica), try #require(snapshots))
-    return try SnapshotWriter(snapshots, sealed: sealed).write(replica.sources)
+    return try SnapshotWriter(snapshots, sealed: sealed).write { replica.sources }
   }
 
   func openReplica() throws -> Replica {

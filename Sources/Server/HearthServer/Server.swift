@@ -120,7 +120,7 @@ public final class Server: Sendable {
       consoleHTTP = try Self.makeConsole(configuration, projects, transport)
     } catch { throw Self.error(error) }
     projects.setCancel { [weak http, weak consoleHTTP] stack in
-      http?.cancelRequests { ProjectDispatcher.isOwned($0, by: stack) || OwnerRequests.isOwned($0, by: stack) }
+      http?.cancelRequests { ProjectDispatcher.isOwned($0, by: stack) || StackRequests.isOwned($0, by: stack) }
       consoleHTTP?.cancelRequests { ProjectDispatcher.isOwned($0, by: stack) }
     }
     try projects.own?.prepare()

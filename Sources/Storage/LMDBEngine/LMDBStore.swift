@@ -61,8 +61,14 @@ package final class LMDBStore: KeyValueStore, @unchecked Sendable {
       for snapshot in snapshots { snapshot.discard() }
       snapshots.removeAll()
     }
+    guard let registered else { return mdb_env_close(environment) }
+    // The descriptor keeps the inode. If the file was removed, another file could get its number and be refused as open.
+    var descriptor: Int32 = -1
+    mdb_env_get_fd(environment, &descriptor)
+    let kept = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
     mdb_env_close(environment)
-    if let registered { OpenFiles.remove(registered) }
+    OpenFiles.remove(registered)
+    if kept >= 0 { close(kept) }
   }
 
   /// Takes a snapshot as ``KeyValueStore/snapshot()``, reusing an idle one from the pool if possible.

@@ -223,7 +223,8 @@ package struct EngineCheck: Sendable {
     """
     SELECT current_user::text, current_schema()::text, has_schema_privilege(current_schema(), 'CREATE'),
       (SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename IN (
-        'hearth_meta', 'hearth_member', 'hearth_node', 'hearth_cluster', 'hearth_log', 'hearth_config'
+        'hearth_meta', 'hearth_member', 'hearth_node', 'hearth_cluster', 'hearth_log', 'hearth_config',
+        'hearth_snapshot', 'hearth_snapshot_part', 'hearth_snapshot_claim'
       ) AND NOT (
         has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'SELECT')
         AND has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'INSERT')

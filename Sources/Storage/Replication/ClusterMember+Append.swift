@@ -25,7 +25,7 @@ extension ClusterMember: ProjectLog {
   private func appendAlone(_ body: [UInt8], _ lease: EpochLease) -> ClusterNode.CommitFate {
     let deadline = now() + patience.commit
     // Its writer is about to make it readable. Other nodes take an entry for readable when the next one follows it.
-    while feed.epoch == lease.epoch, !feed.isReadable { usleep(Self.readablePause) }
+    while !feed.isReadable(in: lease.epoch) { usleep(Self.readablePause) }
     guard var next = begin(body, lease) else { return .notOwner }
     var pause: UInt32 = Self.firstPause
     while true {

@@ -107,8 +107,8 @@ package final class EntryFeed: Sendable {
   /// The sequence up to which the reads of this node show all entries.
   var readable: UInt64 { state.withLock { $0.readable } }
 
-  /// Whether the reads of this node show the newest entry.
-  var isReadable: Bool { state.withLock { $0.readable == $0.head } }
+  /// Whether the reads of this node show the newest entry, or the epoch is over.
+  func isReadable(in epoch: UInt64) -> Bool { state.withLock { $0.readable == $0.head || $0.epoch != epoch } }
 
   /// The epoch in which this node owns the project, or `nil`.
   package var epoch: UInt64? { state.withLock { $0.epoch } }

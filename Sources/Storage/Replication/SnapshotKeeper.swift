@@ -133,7 +133,7 @@ package final class SnapshotKeeper: Sendable {
     let began = member.now()
     let writer = SnapshotWriter(tables, sealed: member.replica.sealed, isCancelled: { [self] in isHalted })
     do throws(SnapshotWritingError) {
-      let head = try writer.write(member.replica.sources)
+      let head = try writer.write { member.replica.sources }
       report(.written(head, milliseconds: (member.now() - began) / 1000))
     } catch {
       switch error {

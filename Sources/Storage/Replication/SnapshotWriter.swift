@@ -14,6 +14,8 @@ package enum SnapshotWritingError: Error, Equatable, Sendable {
   /// The log does not have the positions of the data files: the log was truncated meanwhile, or this replica has another
   /// history.
   case notInLog
+  /// A store was made meanwhile, so the snapshot would lack it, and with it commits before the position of the snapshot.
+  case storeMade
   /// The caller ended it.
   case cancelled
 }
@@ -26,6 +28,7 @@ extension SnapshotWritingError: CustomStringConvertible {
     case .storage(let error): error.description
     case .noClaim: "another node writes one"
     case .notInLog: "the log does not have the entries at which the data files are"
+    case .storeMade: "a database was made while the snapshot was written"
     case .cancelled: "the node stops"
     }
   }
@@ -74,11 +77,11 @@ package final class SnapshotWriter {
     self.progress = progress
   }
 
-  /// Writes the snapshot. Call it once.
+  /// Writes the snapshot. Call it once. `sources` returns all stores of the replica, at the start and again at the end.
   ///
   /// Cost: reads and compresses all data files, and sends them to the tables.
   /// - Throws: ``SnapshotWritingError``.
-  package func write(_ sources: [Source]) throws(SnapshotWritingError) -> SnapshotHead {
+  package func write(_ sources: () -> [Source]) throws(SnapshotWritingError) -> SnapshotHead {
     guard try call({ () throws(SnapshotFailure) in try tables.claim(id) }) else { throw .noClaim }
     do throws(SnapshotWritingError) { return try writeClaimed(sources) } catch {
       try? tables.release(id)
@@ -86,9 +89,11 @@ package final class SnapshotWriter {
     }
   }
 
-  private func writeClaimed(_ sources: [Source]) throws(SnapshotWritingError) -> SnapshotHead {
+  private func writeClaimed(_ sources: () -> [Source]) throws(SnapshotWritingError) -> SnapshotHead {
     var manifest = SnapshotManifest(stores: [])
-    for source in sources.sorted(by: { $0.name.text < $1.name.text }) { manifest.stores.append(try write(source)) }
+    for source in sources().sorted(by: { $0.name.text < $1.name.text }) { manifest.stores.append(try write(source)) }
+    // The first batch of another store may be at or below the position, so a node that loads the snapshot would skip it.
+    guard Set(sources().map(\.name)) == Set(manifest.stores.map(\.name)) else { throw .storeMade }
     guard let position = manifest.position, let encoded = manifest.bytes else { throw .notInLog }
     let head = SnapshotHead(id: id, position: position, parts: parts, bytes: bytes, fileBytes: fileBytes)
     let isWhole = try call { () throws(SnapshotFailure) in

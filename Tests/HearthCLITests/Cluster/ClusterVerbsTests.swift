@@ -144,6 +144,13 @@ import TestSupport
     let made = try run(["init", "postgres://app:right-secret@\(place)"] + options)
     #expect(made.code == .code(0) && !made.output.contains("right-secret"))
     #expect(made.output.contains("The URL above has no password. Set PGPASSWORD"))
+    // A right that is missing on any table.
+    for table in ClusterSchema.tableNames {
+      try server.sql("REVOKE INSERT ON \(table) FROM app", in: "hearth")
+      let found = try EngineCheck.findings(at: "postgres://app:right-secret@\(place)")
+      #expect(found.contains { $0.level == .error && $0.topic == "rights" }, "\(table)")
+      try server.sql("GRANT INSERT ON \(table) TO app", in: "hearth")
+    }
     // Tables of other forms.
     try server.sql("UPDATE hearth_meta SET v = '7' WHERE k = 'format'", in: "hearth")
     let url = server.url("hearth")

@@ -15,6 +15,7 @@ import TestSupport
 
   /// Returns the place with small pieces. Its clients are the same object, which one thread uses.
   private func content() -> BucketContent {
+    // Safe because one thread uses the content and its clients.
     nonisolated(unsafe) let bucket = bucket
     let now = bucket.now
     return BucketContent("memory://", pieceBytes: 100, now: { now }) { bucket }

@@ -37,6 +37,8 @@ private struct ClusterDrain {
   let node: UInt32
 
   func run(isUndone: Bool) throws -> Int32 {
+    // Before the change, because the node may hand over at once.
+    let state = try catalog.state()
     guard try catalog.setDraining(!isUndone, node: node) else {
       throw CommandFailure.failed("the cluster has no node \(node); `hearth cluster status` shows its nodes")
     }
@@ -44,7 +46,6 @@ private struct ClusterDrain {
       Terminal.output.write("node \(node) may own the cluster again\n")
       return 0
     }
-    let state = try catalog.state()
     guard state.owner == node, state.isOwnerLive else {
       Terminal.output.write("node \(node) does not own the cluster, and will not until --undo\n")
       return 0

@@ -12,7 +12,7 @@ final class ClusterDoor: RequestHandler {
   private let parts = Mutex(Parts())
 
   private struct Parts {
-    var owned: OwnerRequests?
+    var owned: StackRequests?
     var reads: FreshReads?
     /// Serves the log to other nodes.
     var log: LogStreamHandler?
@@ -28,7 +28,7 @@ final class ClusterDoor: RequestHandler {
   }
 
   /// Sets the handler of requests while this node owns the cluster, or `nil` if another node does.
-  func serve(_ requests: OwnerRequests?) { parts.withLock { $0.owned = requests } }
+  func serve(_ requests: StackRequests?) { parts.withLock { $0.owned = requests } }
 
   /// Sets the handler of reads while another node owns the cluster, or `nil` if this node cannot read.
   func read(_ reads: FreshReads?) { parts.withLock { $0.reads = reads } }

@@ -143,7 +143,7 @@ package final class ClusterUpload {
     do {
       let writer = SnapshotWriter(
         try PostgresSnapshots(url), sealed: SealedStores(seal: try AccountsSeal(key)), progress: progress)
-      return try writer.write(sources).bytes
+      return try writer.write { sources }.bytes
     } catch let error as SnapshotWritingError {
       throw .storage("the data cannot be uploaded: \(error.description)")
     } catch let error as PostgresFailure {

@@ -43,6 +43,8 @@ final class ClusteredNode: Sendable {
     var problem: String?
     /// The configuration with which this node follows, and its version.
     var followed: (version: Int64, ClusterConfiguration)?
+    /// Why this node does not read documents itself, as it was logged last.
+    var obstacle: String?
     /// Whether a failed attempt to put a configuration in force is to be repeated.
     var isRetryDue = false
     /// Whether the replica is being loaded anew.
@@ -127,7 +129,7 @@ final class ClusteredNode: Sendable {
       tables = try PostgresTables(settings.url, secret: identity.secret, timing: timing)
       member = ClusterMember(
         number: registration.node, tables: tables, replica: replica, timing: timing,
-        joining: ClusterMember.Joining(tables: try PostgresSnapshots(settings.url), folder: folder),
+        joining: ClusterMember.Joining(tables: snapshots, folder: folder),
         applied: { followed.noteApplied($0) }, events: { events.node?.receive($0) })
       keeper = SnapshotKeeper(member, snapshots, settings: settings.snapshots) { event in
         SnapshotReport.log(event, configuration)
@@ -137,7 +139,7 @@ final class ClusteredNode: Sendable {
         member, try NodeClient(key: key),
         configure: { version in queue.async { events.node?.configureFollowed(version) } })
     } catch { throw Self.error(error) }
-    owned = makeOwned { [peers] stack in peers.cancelRequests { OwnerRequests.isOwned($0, by: stack) } }
+    owned = makeOwned { [peers] stack in peers.cancelRequests { StackRequests.isOwned($0, by: stack) } }
     events.node = self
   }
 
@@ -363,8 +365,7 @@ final class ClusteredNode: Sendable {
       follower.setConfiguration(version)
       if followed.stack == nil { readWhenNewest() }
     } catch {
-      self.configuration.log(
-        .warn, "cluster.following", "node \(number) passes reads to the owner: \(Self.error(error).description)")
+      noteObstacle(Self.error(error))
       // Not by older rules than the owner's.
       door.read(nil)
       followed.retire()
@@ -402,12 +403,21 @@ final class ClusteredNode: Sendable {
       let stores = ProjectStores.followed(replica, node: number, project: project, freshness: follower)
       guard try followed.open(self.configuration(with: configuration), stores) else { return }
       door.read(FreshReads(followed, follower, relay, project: project, replica))
+      state.withLock { $0.obstacle = nil }
       self.configuration.log(
         .info, "cluster.reading", "node \(number) reads documents itself", [("node", .integer(Int(number)))])
-    } catch {
-      self.configuration.log(
-        .warn, "cluster.following", "node \(number) passes reads to the owner: \(error.description)")
+    } catch { noteObstacle(error) }
+  }
+
+  /// Logs why this node does not read documents itself, once for each reason: it tries again every second.
+  private func noteObstacle(_ error: HearthError) {
+    let isNews = state.withLock { state in
+      defer { state.obstacle = error.description }
+      return state.obstacle != error.description
     }
+    guard isNews else { return }
+    configuration.log(
+      .warn, "cluster.following", "node \(number) passes reads to the owner, and tries again: \(error.description)")
   }
 
   // MARK: PostgreSQL
@@ -528,7 +538,7 @@ final class KnownAddress: Sendable {
   var target: RelayTarget { address.withLock { $0.map(RelayTarget.node) ?? .none } }
 
   /// Sets the address, or `nil` if none is known.
-  func set(_ owner: NodeAddress?) { address.withLock { $0 = owner } }
+  func set(_ known: NodeAddress?) { address.withLock { $0 = known } }
 }
 
 /// Passes the events of a member to its node, which is made after the member.

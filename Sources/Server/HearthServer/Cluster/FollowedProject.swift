@@ -3,13 +3,10 @@ import DatabaseService
 import Dispatch
 import DocumentModel
 import DocumentStore
-import Gateway
-import GatewayCore
 import KeyValue
 import OperationsAPI
 import Replication
 import Synchronization
-import Transport
 
 /// The project while another node owns the cluster: opens a stack on the replica, which can only be read.
 ///
@@ -20,7 +17,7 @@ final class FollowedProject: Sendable {
   private let operations: OperationsService
   private let addresses: ServerAddresses
   private let places: PlaceThrottles
-  private let current = Mutex<ReplicaRequests?>(nil)
+  private let current = Mutex<StackRequests?>(nil)
   /// Held while something is read again, so that an older state never replaces a newer one.
   private let noting = Mutex(())
   /// Does not wait for PostgreSQL.
@@ -39,7 +36,7 @@ final class FollowedProject: Sendable {
   }
 
   /// The handler of requests that the replica can serve, if there is a stack.
-  var requests: ReplicaRequests? { current.withLock { $0 } }
+  var requests: StackRequests? { current.withLock { $0 } }
 
   /// The stack that is served, if there is one.
   var stack: ProjectStack? { requests?.stack }
@@ -51,7 +48,7 @@ final class FollowedProject: Sendable {
     retire()
     guard stores.hasAccounts() else { return false }
     let stack = try ProjectStack(configuration, directory, stores: stores, operations, addresses, places)
-    current.withLock { $0 = ReplicaRequests(stack) }
+    current.withLock { $0 = StackRequests(stack) }
     // The log may have changed them while they were read.
     noteApplied([.accounts])
     stack.start(isEager: false)
@@ -95,20 +92,5 @@ final class FollowedProject: Sendable {
 
   private func report(_ error: StorageError, _ stack: ProjectStack) {
     stack.configuration.log(.error, "cluster.replica", "the replica cannot be read: \(error.description)")
-  }
-}
-
-/// Handles requests with the stack of a replica. Requests under way retain it.
-final class ReplicaRequests: RequestHandler {
-  let stack: ProjectStack
-
-  init(_ stack: ProjectStack) { self.stack = stack }
-
-  func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
-    stack.gateway.requests.handle(request, exchange)
-  }
-
-  func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
-    stack.gateway.requests.openBody(of: request, exchange)
   }
 }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Somebody who waits until this node is as new as the owner. It is answered once.
+/// A request or a target of a listener that waits until this node is as new as the owner. It is answered once.
 final class FreshnessWaiter: Sendable {
   /// The time at which it is refused, in microseconds of `BootTime`.
   let deadline: Int64

@@ -32,7 +32,7 @@ final class LogFollower: FreshnessGate {
     var unanswered: [Waiter] = []
     /// Whether ``sweep()`` is scheduled.
     var isSweeping = false
-    /// The tries to connect since the owner last sent something.
+    /// The tries to connect since the replica last had what an answer asked for.
     var tries = 0
     var isStopped = false
   }
@@ -43,7 +43,7 @@ final class LogFollower: FreshnessGate {
   private let configure: @Sendable (Int64) -> Void
   private let queue = DispatchQueue(label: "hearth.cluster.follower")
 
-  /// The time that somebody waits before the request is passed to the owner, in microseconds.
+  /// The time for which a request waits before it is passed to the owner, in microseconds.
   private static let patience: Int64 = 3_000_000
   /// The time between two looks at the deadlines, in milliseconds.
   private static let sweepMilliseconds = 500
@@ -180,6 +180,7 @@ final class LogFollower: FreshnessGate {
       return
     }
     let (isConfigured, isStopped) = state.withLock { state in
+      state.tries = 0
       if state.configuration >= configuration { return (true, false) }
       if !state.isStopped { state.unconfigured.append((configuration, waiters)) }
       return (false, state.isStopped)
@@ -214,7 +215,6 @@ final class LogFollower: FreshnessGate {
     var messages: [EntryMessage] = []
     let stream = state.withLock { state -> NodeStream? in
       guard state.streams == number, let stream = state.stream else { return nil }
-      state.tries = 0
       state.reader.append(bytes)
       do throws(EntryMessageReader.Malformed) {
         while let message = try state.reader.next() { messages.append(message) }

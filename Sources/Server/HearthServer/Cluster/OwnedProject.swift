@@ -28,7 +28,7 @@ final class OwnedProject: Sendable {
   private let cancel: @Sendable (ObjectIdentifier) -> Void
   private let state = Mutex(State())
 
-  /// Creates a project without a stack. `cancel` ends the requests that an ``OwnerRequests`` with this stack has.
+  /// Creates a project without a stack. `cancel` ends the requests that an ``StackRequests`` with this stack has.
   init(
     _ projects: ServedProjects, _ directory: DataDirectory, _ operations: OperationsService,
     _ addresses: ServerAddresses, _ places: PlaceThrottles, cancel: @escaping @Sendable (ObjectIdentifier) -> Void
@@ -49,7 +49,7 @@ final class OwnedProject: Sendable {
   ///
   /// Cost: as a start of a server with these files, tens of milliseconds.
   /// - Throws: ``HearthError`` if the configuration or a store cannot be used.
-  func open(_ configuration: HearthConfiguration, _ stores: ProjectStores) throws(HearthError) -> OwnerRequests {
+  func open(_ configuration: HearthConfiguration, _ stores: ProjectStores) throws(HearthError) -> StackRequests {
     retire()
     while !closeRetired() { usleep(Self.pauseMicroseconds) }
     let stack = try ProjectStack(configuration, directory, stores: stores, operations, addresses, places)
@@ -60,7 +60,7 @@ final class OwnedProject: Sendable {
     state.withLock { $0.stack = stack }
     projects.setOwn(stack)
     stack.start()
-    return OwnerRequests(stack)
+    return StackRequests(stack)
   }
 
   /// Takes the project from service. Its streams end, and requests that take longer than a second.
@@ -105,25 +105,4 @@ final class OwnedProject: Sendable {
   }
 
   private static let pauseMicroseconds: useconds_t = 5_000
-}
-
-/// The requests that the owner of a cluster serves. Requests under way retain it, and so the project's files stay open until
-/// they end.
-final class OwnerRequests: RequestHandler {
-  private let stack: ProjectStack
-
-  init(_ stack: ProjectStack) { self.stack = stack }
-
-  /// Whether a handler that was chosen for a request is that of a stack.
-  static func isOwned(_ handler: any RequestHandler, by stack: ObjectIdentifier) -> Bool {
-    (handler as? OwnerRequests).map { ObjectIdentifier($0.stack) == stack } ?? false
-  }
-
-  func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
-    stack.gateway.requests.handle(request, exchange)
-  }
-
-  func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
-    stack.gateway.requests.openBody(of: request, exchange)
-  }
 }
