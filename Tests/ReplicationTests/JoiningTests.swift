@@ -194,6 +194,9 @@ import TestSupport
     }
     try #require(isOwned)
     try expectEqual(nodes, "after the loss")
+    // The owner can learn of it.
+    let reporters = snapshots.state.withLock { $0.losses.map(\.node) }
+    #expect(!reporters.isEmpty && reporters.allSatisfy { [1, 2].contains($0) })
     for node in nodes {
       guard let name = try node.directory.fileNames.first(where: { $0.hasPrefix("replica.diverged-") }) else {
         continue
@@ -204,6 +207,33 @@ import TestSupport
       #expect(try !node.contents(.files).contains([77]))
     }
     for node in nodes { try node.stop() }
+  }
+
+  /// Without a snapshot, the log has everything that is left.
+  @Test func withoutASnapshotADivergedReplicaBeginsWithTheLog() throws {
+    var random = SplitMix(seed: 8)
+    let nodes = [try node(1), try node(2)]
+    try nodes[0].start()
+    try nodes[0].becomesOwner()
+    try nodes[1].start()
+    for _ in 0..<20 { try scribble(nodes[0], &random) }
+    let before = tables.state.withLock { $0 }
+    try nodes[0].write(.files) { (transaction) throws(StorageError) in try transaction.put([77], [7]) }
+    try expectEqual(nodes)
+    // The report is lost at first, and sent again.
+    snapshots.state.withLock { $0.lossIn = 3 }
+    tables.state.withLock { $0 = before }
+    let isOwned = OtherProcess.eventually(secondsMax: 60) {
+      snapshots.state.withLock { $0.losses.count } > 0
+        && nodes.contains { $0.isOwner && (try? $0.increment(.files)) != nil }
+    }
+    try #require(isOwned, "\(nodes.map { String(describing: $0.member?.status) })")
+    snapshots.state.withLock { $0.lossIn = nil }
+    try expectEqual(nodes, "after the loss")
+    for node in nodes {
+      #expect(try !node.contents(.files).contains([77]))
+      try node.stop()
+    }
   }
 
   // MARK: Crashes

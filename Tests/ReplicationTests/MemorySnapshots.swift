@@ -17,6 +17,8 @@ final class MemorySnapshots: SnapshotTables {
     var random = SplitMix(seed: 1)
     /// The parts that can still be added before each call fails.
     var partsLeft: Int?
+    /// The losses that were reported, each once.
+    var losses: [LogLoss] = []
     var isCut = false
   }
 
@@ -33,6 +35,10 @@ final class MemorySnapshots: SnapshotTables {
       return isLost ? .failure(SnapshotFailure("answer lost")) : .success(value)
     }
     return try result.get()
+  }
+
+  func report(_ loss: LogLoss) throws(SnapshotFailure) {
+    try call { state in if state.losses.last != loss { state.losses.append(loss) } }
   }
 
   func snapshots() throws(SnapshotFailure) -> [SnapshotHead] {

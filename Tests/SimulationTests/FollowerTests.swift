@@ -22,8 +22,8 @@ import Watch
     get throws { try #require(try follower.databases.database(follower.id)) }
   }
 
-  /// Makes the follower's store equal to the owner's.
-  private func catchUp() throws {
+  /// Makes the follower's store equal to the owner's. `isOfOneLine` is what the follower says of it.
+  private func catchUp(isOfOneLine: Bool = true) throws {
     let snapshot = try owner.store.snapshot()
     defer { snapshot.end() }
     try follower.store.write { (transaction) throws(StorageError) in
@@ -42,7 +42,7 @@ import Watch
         isThere = try cursor.next()
       }
     }
-    try followed.noteApplied()
+    #expect(try followed.noteApplied() == isOfOneLine)
     follower.settleWatchHubs()
   }
 
@@ -121,6 +121,30 @@ import Watch
     try followed.adopt()
     try client.settle()
     #expect(client.takeEvents() == ["RESET 2", "c/x +2", "CURRENT 2", "SNAPSHOT"])
+  }
+
+  /// The log lost commits that clients have seen. A token of them must not be valid for what came in their place.
+  @Test func afterARenewalTheDatabaseIsOpenedAgain() throws {
+    let former = try listened().token
+    let incarnation = try followed.incarnation
+    try owner.commit([.set("c/y", ("a", 1))])
+    try DocumentDatabase.renewIncarnation(owner.store)
+    try catchUp(isOfOneLine: false)
+    // Until it is opened again, clients get no token of the new incarnation.
+    #expect(try followed.incarnation == incarnation)
+    let opened = try DocumentDatabase(id: follower.id, store: follower.store)
+    #expect(opened.incarnation != incarnation && opened.incarnation != 0)
+    let client = try ListeningClient(SimulatedService(adopts: false, store: follower.store))
+    try client.add(2, .query(Query(collectionID: "c")), from: former)
+    try client.settle()
+    #expect(client.takeEvents() == ["ADD 2", "RESET 2", "c/x +2", "c/y +2", "CURRENT 2", "SNAPSHOT"])
+  }
+
+  @Test func aClearedDatabaseIsNotOpenedAgain() throws {
+    let incarnation = try followed.incarnation
+    try wait { done in try owner.service.clear(owner.id, completion: done) }.get()
+    try catchUp()
+    #expect(try followed.incarnation != incarnation)
   }
 
   @Test func aChangeFeedThatIsAheadWaits() throws {

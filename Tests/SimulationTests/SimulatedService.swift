@@ -29,12 +29,13 @@ struct SimulatedService: Sendable {
 
   /// Creates a service whose database has a commit log or not, and is adopted or can only be read.
   init(
-    mode: ServerMode = .emulator, usesLog: Bool = false, adopts: Bool = true, freshness: (any FreshnessGate)? = nil
+    mode: ServerMode = .emulator, usesLog: Bool = false, adopts: Bool = true, freshness: (any FreshnessGate)? = nil,
+    store: (any KeyValueStore)? = nil
   ) throws {
     guard let id = DatabaseID(project: "p") else { throw Difference("no id") }
     self.id = id
     let store: any KeyValueStore =
-      if usesLog { try LoggedMemory.open() } else { try LMDBStore.open(.inMemory(mapBytes: 1 << 30)) }
+      if let store { store } else if usesLog { try LoggedMemory.open() } else { try LMDBStore.open(.inMemory(mapBytes: 1 << 30)) }
     self.store = store
     databases = DatabaseRegistry(
       clock: Clock { [time] in time.now }, idleSeconds: nil, adopts: adopts, freshness: freshness

@@ -25,7 +25,7 @@ package final class DocumentDatabase: Sendable {
   private let versionAges = Mutex(VersionAges())
   let queue: CommitQueue
   let inFlight = CommitsInFlight()
-  private let identity: Mutex<UInt64>
+  private let lineage: Mutex<DatabaseLineage>
   private let latestServerTimestamp = Mutex<Int64>(0)
   let indexCache = IndexCatalogCache()
   let background: BackgroundWork
@@ -56,9 +56,9 @@ package final class DocumentDatabase: Sendable {
     self.clock = clock
     self.scratch = scratch
     self.retention = retention
-    let incarnation = try Self.checkFormat(store).incarnation
-    identity = Mutex(incarnation)
-    transactions = TransactionTable(seed: incarnation, clock: clock)
+    let lineage = try Self.checkFormat(store)
+    self.lineage = Mutex(lineage)
+    transactions = TransactionTable(seed: lineage.incarnation, clock: clock)
     self.use = use ?? DocumentUse(Quota(.documents, of: id.project))
     self.queues = queues
     self.freshness = freshness
@@ -81,9 +81,9 @@ package final class DocumentDatabase: Sendable {
   ) throws(StorageError) {
     if let floor { queue.settle(upTo: floor) }
     // The store may have changed since it was opened.
-    let incarnation = try Self.format(store, origin: origin ?? clock.now())
-    identity.withLock { $0 = incarnation }
-    transactions.setSeed(incarnation)
+    let found = try Self.format(store, origin: origin ?? clock.now())
+    lineage.withLock { $0 = found }
+    transactions.setSeed(found.incarnation)
     if let indexes {
       try store.write { (transaction) throws(StorageError) in
         _ = try IndexReconciliation.apply(indexes, transaction)
@@ -102,18 +102,25 @@ package final class DocumentDatabase: Sendable {
 
   /// Notes that commits of another node were applied to the store: notifies observers, and reads again what this object
   /// keeps of the store. Call it from one thread at a time.
+  ///
+  /// Returns `false` if the other node renewed the incarnation (``renewIncarnation(_:)``), because its log had lost commits. This
+  /// object keeps the former one: a client may have a state with the lost commits, and must not get a token of the new
+  /// incarnation for it. Open the database again then.
   /// - Throws: ``StorageError`` if the read fails.
-  package func noteApplied() throws(StorageError) {
-    let incarnation = try Self.checkFormat(store).incarnation
-    let before = identity.withLock { identity in
-      defer { identity = incarnation }
-      return identity
+  package func noteApplied() throws(StorageError) -> Bool {
+    let found = try Self.checkFormat(store)
+    let (before, isRenewed) = lineage.withLock { lineage in
+      let before = lineage
+      let isRenewed = found.isRenewal(of: before)
+      if !isRenewed { lineage = found }
+      return (before, isRenewed)
     }
-    if incarnation != before {
+    if found.incarnation != before.incarnation, !isRenewed {
       transactions.endAll()
-      transactions.setSeed(incarnation)
+      transactions.setSeed(found.incarnation)
     }
     changes.send()
+    return !isRenewed
   }
 
   /// - Throws: ``StorageError/notOwner(of:owner:)`` before ``adopt(indexes:origin:floor:)``.
@@ -125,7 +132,7 @@ package final class DocumentDatabase: Sendable {
   package var changes: ChangeSignal { queue.changes }
 
   /// A random number that identifies the content's lineage. Creating, forking and clearing a database assign a new one.
-  package var incarnation: UInt64 { identity.withLock { $0 } }
+  package var incarnation: UInt64 { lineage.withLock { $0.incarnation } }
 
   // MARK: Reading
 
@@ -351,9 +358,11 @@ package final class DocumentDatabase: Sendable {
     return try BulkLoader(store: store, version: clock.now())
   }
 
-  /// Assigns a new incarnation, so ETags and resume tokens of the original do not match the copy.
+  /// Assigns a new incarnation, so ETags and resume tokens of the original do not match the copy, and those of commits that
+  /// were lost do not match what came in their place. A store that is empty stays so.
   /// - Throws: ``StorageError`` if the write fails.
   package static func renewIncarnation(_ store: any KeyValueStore) throws(StorageError) {
+    guard try !checkFormat(store).isEmpty else { return }
     try store.write { (transaction) throws(StorageError) in
       try transaction.put(.incarnation, newIncarnation())
     }
@@ -366,9 +375,10 @@ package final class DocumentDatabase: Sendable {
       do throws(StorageError) {
         try requireAdopted()
         let incarnation = Self.newIncarnation()
+        var version: Int64 = 0
         try store.write { (transaction) throws(StorageError) in
           var reader = SnapshotReader(transaction)
-          let version = max(clock.now(), try reader.lastVersion() + 1, queue.settledVersion + 1)
+          version = max(clock.now(), try reader.lastVersion() + 1, queue.settledVersion + 1)
           let kept: Set<Table> = [.meta, .indexes, .fieldSettings, .recentCommits]
           for table in Table.allCases where !kept.contains(table) { try transaction.removeAll(of: table) }
           try IndexReconciliation.finishAll(transaction)
@@ -377,7 +387,7 @@ package final class DocumentDatabase: Sendable {
         queue.forgetCatalog()
         use.set(0)
         transactions.endAll()
-        identity.withLock { $0 = incarnation }
+        lineage.withLock { $0 = DatabaseLineage(incarnation: incarnation, created: version) }
         changes.send()
         completion(.success(()))
       } catch { completion(.failure(error)) }
@@ -435,32 +445,31 @@ package final class DocumentDatabase: Sendable {
 
   // MARK: Format
 
-  /// Returns whether the store is empty, and its incarnation, which is 0 then.
-  private static func checkFormat(
-    _ store: any KeyValueStore
-  ) throws(StorageError) -> (isEmpty: Bool, incarnation: UInt64) {
+  /// Returns the lineage of the content. Checks that this version knows its format.
+  private static func checkFormat(_ store: any KeyValueStore) throws(StorageError) -> DatabaseLineage {
     let snapshot = try store.snapshot()
     defer { snapshot.end() }
     var reader = SnapshotReader(snapshot)
     let format = try reader.meta(.format)
     if (DocumentStoreFormat.plain...DocumentStoreFormat.current).contains(format) {
-      return (false, try reader.meta(.incarnation))
+      return DatabaseLineage(
+        incarnation: try reader.meta(.incarnation), created: Int64(bitPattern: try reader.meta(.created)))
     }
     guard format == 0 else {
       throw .unsupportedFormat(
         path: "database", found: String(format), supported: "up to \(DocumentStoreFormat.current)")
     }
-    return (true, 0)
+    return .none
   }
 
-  /// Initializes a store that is empty. Returns its incarnation.
-  private static func format(_ store: any KeyValueStore, origin: Int64) throws(StorageError) -> UInt64 {
-    let (isEmpty, incarnation) = try checkFormat(store)
-    guard isEmpty else { return incarnation }
-    let fresh = newIncarnation()
+  /// Initializes a store that is empty. Returns its lineage.
+  private static func format(_ store: any KeyValueStore, origin: Int64) throws(StorageError) -> DatabaseLineage {
+    let found = try checkFormat(store)
+    guard found.isEmpty else { return found }
+    let fresh = DatabaseLineage(incarnation: newIncarnation(), created: origin)
     try store.write { (transaction) throws(StorageError) in
       try transaction.put(.format, DocumentStoreFormat.plain)
-      try writeOrigin(transaction, version: origin, incarnation: fresh)
+      try writeOrigin(transaction, version: fresh.created, incarnation: fresh.incarnation)
     }
     return fresh
   }

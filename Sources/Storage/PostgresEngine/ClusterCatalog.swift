@@ -1,3 +1,4 @@
+package import SharedLog
 import Synchronization
 
 /// Reads and changes the tables about the cluster itself: its nodes, its configurations, its state. It has a
@@ -30,12 +31,12 @@ package final class ClusterCatalog: Sendable {
     else { throw .unexpectedAnswer }
     var members: [RegisteredNode] = []
     for row in 0..<result.rows {
-      guard let number = result.integer(row, 8) else { break }
-      guard let node = UInt32(exactly: number), let address = result.text(row, 9), let software = result.text(row, 10),
-        let started = result.integer(row, 11), let isDraining = result.boolean(row, 12)
+      guard let number = result.integer(row, 10) else { break }
+      guard let node = UInt32(exactly: number), let address = result.text(row, 11), let software = result.text(row, 12),
+        let started = result.integer(row, 13), let isDraining = result.boolean(row, 14)
       else { throw .unexpectedAnswer }
       var session: RegisteredNode.Session?
-      if let number = result.bits(row, 13), let renewal = result.ordered(row, 14), let isLive = result.boolean(row, 15)
+      if let number = result.bits(row, 15), let renewal = result.ordered(row, 16), let isLive = result.boolean(row, 17)
       {
         session = RegisteredNode.Session(number: number, renewal: renewal, isLive: isLive)
       }
@@ -51,7 +52,21 @@ package final class ClusterCatalog: Sendable {
     return ClusterState(
       epoch: epoch, owner: owner, isOwnerLive: session.map { $0.isLive && $0.number == result.bits(0, 2) } ?? false,
       confirmed: confirmed, firstSequence: first, head: head, logBytes: bytes, configuration: configuration,
+      loss: result.text(0, 8).flatMap { LogLoss($0) }, isLossAnswered: result.text(0, 8) == result.text(0, 9),
       members: members)
+  }
+
+  /// Returns the loss that a node reported, if no owner has renewed the databases since then.
+  /// - Throws: ``PostgresFailure``.
+  package func unansweredLoss() throws(PostgresFailure) -> LogLoss? {
+    let state = try state()
+    return state.isLossAnswered ? nil : state.loss
+  }
+
+  /// Notes that each database has a new incarnation after a loss.
+  /// - Throws: ``PostgresFailure``.
+  package func answer(_ loss: LogLoss) throws(PostgresFailure) {
+    _ = try change(Self.noteRenewal, [.text(loss.text)])
   }
 
   /// Asks a node to own nothing, or takes that back. Returns `false` if no such node is registered.
@@ -156,11 +171,17 @@ package final class ClusterCatalog: Sendable {
     SELECT c.epoch, c.owner, c.owner_session, c.confirmed, c.log_from,
       coalesce((SELECT max(seq) FROM hearth_log), c.log_from - 1), pg_total_relation_size('hearth_log')::bigint,
       coalesce((SELECT max(version) FROM hearth_config), 0::bigint),
+      (SELECT v FROM hearth_meta WHERE k = 'lost'), (SELECT v FROM hearth_meta WHERE k = 'renewed'),
       m.node, m.address, m.software, m.started, m.draining, m.session, m.renewal, m.is_live
     FROM hearth_cluster c LEFT JOIN (
       SELECT m.node, m.address, m.software, m.started, m.draining, n.session, n.renewal, n.is_live
       FROM hearth_member m LEFT JOIN hearth_node n ON n.node = m.node
     ) m ON true WHERE c.id = 1 ORDER BY m.node
+    """)
+  private static let noteRenewal = PostgresStatement(
+    "note-renewal",
+    """
+    INSERT INTO hearth_meta (k, v) VALUES ('renewed', $1::text) ON CONFLICT (k) DO UPDATE SET v = excluded.v
     """)
   private static let drain = PostgresStatement(
     "drain", "UPDATE hearth_member SET draining = $2::boolean WHERE node = $1::bigint")

@@ -40,7 +40,8 @@ package struct ClusterIdentity: Equatable, Sendable {
 /// The tables of a cluster in a PostgreSQL database. Their SQL is a portable subset: no sequences, functions,
 /// triggers or advisory locks.
 ///
-///     hearth_meta(k, v)                                    'format', 'project', 'cluster', 'secret', 'key', 'loss'
+///     hearth_meta(k, v)                                    'format', 'project', 'cluster', 'secret', 'key', 'loss';
+///                                                          after a loss also 'lost' and 'renewed', each a ``LogLoss``
 ///     hearth_member(node, place, address, software,        the nodes: where their data directory is, the address for other
 ///                   started, draining)                     nodes, and whether the operator asked one to own nothing
 ///     hearth_node(node, session, renewal, is_live)         the last session of each node

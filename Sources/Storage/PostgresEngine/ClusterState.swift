@@ -1,3 +1,5 @@
+package import SharedLog
+
 /// A node of a cluster, as the tables describe it.
 package struct RegisteredNode: Equatable, Sendable {
   /// The number of the node.
@@ -46,6 +48,10 @@ package struct ClusterState: Equatable, Sendable {
   package let logBytes: Int64
   /// The version of the newest configuration.
   package let configuration: Int64
+  /// The last loss of entries that a node reported, or `nil` if there was none.
+  package let loss: LogLoss?
+  /// Whether an owner renewed the incarnation of each database since ``loss``.
+  package let isLossAnswered: Bool
   /// The nodes, by number.
   package let members: [RegisteredNode]
 

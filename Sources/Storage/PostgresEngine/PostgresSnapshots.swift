@@ -112,6 +112,13 @@ package final class PostgresSnapshots: SnapshotTables {
     }
   }
 
+  /// As ``SnapshotTables/report(_:)``.
+  /// - Throws: ``SnapshotFailure``.
+  package func report(_ loss: LogLoss) throws(SnapshotFailure) {
+    try call { (connection) throws(PostgresFailure) in _ = try Self.perform(Self.report, [.text(loss.text)], connection)
+    }
+  }
+
   /// As ``SnapshotTables/release(_:)``.
   /// - Throws: ``SnapshotFailure``.
   package func release(_ id: UInt64) throws(SnapshotFailure) {
@@ -213,6 +220,11 @@ package final class PostgresSnapshots: SnapshotTables {
 
   // MARK: SQL
 
+  private static let report = PostgresStatement(
+    "report-loss",
+    """
+    INSERT INTO hearth_meta (k, v) VALUES ('lost', $1::text) ON CONFLICT (k) DO UPDATE SET v = excluded.v
+    """)
   private static let list = PostgresStatement(
     "snapshots",
     "SELECT id, seq, epoch, chain, parts, bytes, file_bytes FROM hearth_snapshot ORDER BY seq DESC, made DESC LIMIT 1000"

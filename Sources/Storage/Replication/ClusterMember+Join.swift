@@ -67,11 +67,16 @@ extension ClusterMember {
       case .diverged, .missingStore: ReplicaFolder.divergedName()
       default: nil
       }
+    noted.store(0, ordering: .sequentiallyConsistent)
     replica.detach(flushes: aside != nil)
     var lastFailure: String?
+    // Before the replica is replaced, because a node that starts again notices nothing then.
+    var unreported = error == .diverged ? newLoss() : nil
     while !isHalted.load(ordering: .sequentiallyConsistent) {
       do throws(JoinFailure) {
-        try load(joining, mayBeEmpty: error == nil, aside)
+        if let loss = unreported { try report(loss, joining.tables) }
+        unreported = nil
+        try load(joining, after: error, aside)
         return
       } catch {
         if error.text != lastFailure { tell(.failed(error.text)) }
@@ -89,7 +94,15 @@ extension ClusterMember {
 
   private struct JoinFailure: Error { let text: String }
 
-  private func load(_ joining: Joining, mayBeEmpty: Bool, _ aside: String?) throws(JoinFailure) {
+  private func newLoss() -> LogLoss {
+    LogLoss(number: .random(in: 0...UInt64.max), node: number, seconds: Int64(time(nil)))
+  }
+
+  private func report(_ loss: LogLoss, _ tables: any SnapshotTables) throws(JoinFailure) {
+    do throws(SnapshotFailure) { try tables.report(loss) } catch { throw JoinFailure(text: error.text) }
+  }
+
+  private func load(_ joining: Joining, after error: ReplicaError?, _ aside: String?) throws(JoinFailure) {
     var lastProgress = now()
     let loader = SnapshotLoader(
       joining.tables, joining.folder, secret: replica.secret, sealed: replica.sealed,
@@ -100,9 +113,12 @@ extension ClusterMember {
         tell(.loading(bytes: bytes, of: total))
       })
     do {
-      let head = try loader.load(aside: aside)
-      guard head != nil || mayBeEmpty else {
-        throw JoinFailure(text: "there is no snapshot yet, and the log does not begin with its first entry")
+      if try loader.load(aside: aside) == nil {
+        guard error != .truncated else {
+          throw JoinFailure(text: "there is no snapshot yet, and the log does not begin with its first entry")
+        }
+        // The log has everything. Otherwise the next observation says that it is truncated.
+        try loader.loadNothing(aside: aside)
       }
       try replica.attach(try joining.folder.existing())
     } catch let error as SnapshotLoadingError {

@@ -84,6 +84,8 @@ package final class ClusterMember: Sendable {
   private let tickMicroseconds: Int
   let report: @Sendable (Event) -> Void
   private let noteApplied: @Sendable (Set<StoreName>) -> Void
+  /// The sequence up to which entries are applied and `noteApplied` was called.
+  let noted = Atomic<UInt64>(0)
 
   /// The part of a member that its threads share.
   struct State: Sendable {
@@ -188,8 +190,20 @@ package final class ClusterMember: Sendable {
     }
   }
 
-  /// Calls `action` when everything that was taken before is applied.
-  package func afterApplying(_ action: @escaping @Sendable () -> Void) { applying.async(execute: action) }
+  /// Calls `action` when everything that was taken before is applied. On the queue that applies: it must return quickly.
+  package func afterApplying(_ action: @escaping @Sendable () -> Void) {
+    applying.async { [self] in
+      // Nothing is half applied here.
+      noted.store(replica.applied.sequence, ordering: .sequentiallyConsistent)
+      action()
+    }
+  }
+
+  /// Whether every entry up to a sequence is applied, and those who must know of it know it. If not, the entry may still be
+  /// applied soon; see ``afterApplying(_:)``. Cost: a load, and one lock.
+  package func hasApplied(upTo sequence: UInt64) -> Bool {
+    noted.load(ordering: .sequentiallyConsistent) >= sequence && state.withLock { $0.failure == nil }
+  }
 
   /// Returns the sequence that a read of another node must show to be as new as one at this node, or `nil` if this node is
   /// not the owner: every commit that was acknowledged before this call is at or below it.
@@ -378,6 +392,7 @@ package final class ClusterMember: Sendable {
       do throws(ReplicaError) {
         let changed = try replica.apply(entries)
         if !changed.isEmpty { noteApplied(changed) }
+        if let last = entries.last { noted.store(last.position.sequence, ordering: .sequentiallyConsistent) }
         state.withLock { if let failure = $0.failure, !failure.isFinal { $0.failure = nil } }
         return
       } catch {

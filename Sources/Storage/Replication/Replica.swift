@@ -115,6 +115,11 @@ package final class Replica: Sendable {
     }
   }
 
+  /// The stores of documents.
+  package var databases: [StoreName] {
+    state.withLock { state in state.members.keys.filter { $0.database != nil } }.sorted { $0.text < $1.text }
+  }
+
   /// The position up to which every store has its commits.
   package var applied: LogPosition { state.withLock { $0.applied } }
 

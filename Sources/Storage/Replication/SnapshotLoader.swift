@@ -65,6 +65,14 @@ final class SnapshotLoader {
     return nil
   }
 
+  /// Removes the data files of the replica, or moves them to the folder `aside`. The replica then begins with the log.
+  func loadNothing(aside: String?) throws(SnapshotLoadingError) {
+    do throws(StorageError) {
+      try folder.beginLoading()
+      try folder.replace(with: [], aside: aside)
+    } catch { throw .storage(error) }
+  }
+
   private func load(_ head: SnapshotHead) throws(SnapshotLoadingError) -> [StoreName] {
     let isInLog = try call { () throws(SnapshotFailure) in try tables.hasEntry(at: head.position) }
     guard isInLog else { throw .unusable(["the log does not have its position"]) }

@@ -75,6 +75,10 @@ package protocol SnapshotTables: AnyObject, Sendable {
   /// - Throws: ``SnapshotFailure``.
   func logBytes(after sequence: UInt64) throws(SnapshotFailure) -> Int64
 
+  /// Stores the report that the log lost entries, in place of a former one. May be repeated.
+  /// - Throws: ``SnapshotFailure``.
+  func report(_ loss: LogLoss) throws(SnapshotFailure)
+
   /// Removes a snapshot: the first call makes it unusable, and each call removes some of its parts. Returns whether more
   /// are left.
   /// - Throws: ``SnapshotFailure``.

@@ -30,14 +30,15 @@ package final class ServedCluster: Sendable {
   private let options: [String]
 
   /// Makes a cluster of a project and starts its nodes, with further options. Their clients may read and write everything.
-  /// With `from`, the cluster begins with the data of that directory.
+  /// With `from`, the cluster begins with the data of that directory. `engine` returns the server that has the tables, and
+  /// the URL of an empty database.
   package init(
-    nodes: Int = 3, project: String = ServedCluster.project, from source: String? = nil, serving options: [String] = []
+    nodes: Int = 3, project: String = ServedCluster.project, from source: String? = nil, serving options: [String] = [],
+    engine: () throws -> (PostgresServer, url: String) = ServedCluster.engine
   ) throws {
     self.options = options
     directory = try TemporaryDirectory()
-    postgres = try PostgresServer()
-    url = try postgres.makeDatabase("hearth")
+    (postgres, url) = try engine()
     state = Mutex([])
     let rules = try directory.write("open.rules", Self.openRules)
     let storage = try directory.write("open-storage.rules", Self.openStorageRules)
@@ -51,6 +52,12 @@ package final class ServedCluster: Sendable {
       let node = try start(number, port: 0)
       state.withLock { $0.append(node) }
     }
+  }
+
+  /// Starts a server for the tables of one cluster.
+  package static func engine() throws -> (PostgresServer, url: String) {
+    let postgres = try PostgresServer()
+    return (postgres, try postgres.makeDatabase("hearth"))
   }
 
   /// Starts one more node, with options of its own.

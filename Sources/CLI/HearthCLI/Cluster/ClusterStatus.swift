@@ -99,6 +99,13 @@ struct ClusterStatus {
 
 
       """
+    if let loss = state.loss {
+      text += """
+        \(terminal.red("PostgreSQL lost acknowledged commits")); node \(loss.node) noticed it at         \(Timestamp(uncheckedMicroseconds: loss.seconds * 1_000_000)).         The lost commits are in the folder replica.diverged-… of that node.
+
+
+        """
+    }
     return text + findings.table(on: terminal)
   }
 
@@ -172,6 +179,14 @@ struct ClusterStatus {
       json.add("confirmed", Int(clamping: state.confirmed))
       json.add("bytes", Int(clamping: state.logBytes))
       json.endObject()
+      if let loss = state.loss {
+        json.key("loss")
+        json.beginObject()
+        json.add("node", Int(loss.node))
+        json.add("noticed", Timestamp(uncheckedMicroseconds: loss.seconds * 1_000_000).description)
+        json.add("isAnswered", state.isLossAnswered)
+        json.endObject()
+      }
       json.add("snapshots", snapshots) { snapshot, json in
         json.add("entry", Int(clamping: snapshot.position.sequence))
         json.add("bytes", Int(clamping: snapshot.bytes))

@@ -1,4 +1,5 @@
 import Dispatch
+import DocumentStore
 import Gateway
 import GatewayCore
 import Glibc
@@ -130,7 +131,7 @@ final class ClusteredNode: Sendable {
       member = ClusterMember(
         number: registration.node, tables: tables, replica: replica, timing: timing,
         joining: ClusterMember.Joining(tables: snapshots, folder: folder),
-        applied: { followed.noteApplied($0) }, events: { events.node?.receive($0) })
+        applied: { if !followed.noteApplied($0) { events.node?.readAnew() } }, events: { events.node?.receive($0) })
       keeper = SnapshotKeeper(member, snapshots, settings: settings.snapshots) { event in
         SnapshotReport.log(event, configuration)
       }
@@ -249,6 +250,7 @@ final class ClusteredNode: Sendable {
     _ newest: (version: Int64, ClusterConfiguration), _ epoch: UInt64, _ floor: Int64
   ) throws(HearthError) {
     follow(nil as NodeAddress?)
+    try answerLoss()
     let configuration = try self.configuration(with: newest.1)
     let requests = try owned.open(configuration, .replicas(member, project: project, floor: floor))
     state.withLock { state in
@@ -259,6 +261,20 @@ final class ClusteredNode: Sendable {
     door.serve(requests)
     owner.set(address)
     relay.targetChanged()
+  }
+
+  /// If a node reported that the log lost commits, gives each database a new incarnation before it is opened: clients that
+  /// have seen a lost commit begin anew.
+  private func answerLoss() throws(HearthError) {
+    do {
+      guard let loss = try catalog.unansweredLoss() else { return }
+      for name in replica.databases { try DocumentDatabase.renewIncarnation(try member.store(name)) }
+      try catalog.answer(loss)
+      configuration.log(
+        .error, "cluster.loss",
+        "PostgreSQL lost commits that it had acknowledged; node \(loss.node) has noticed it. Listeners and feeds begin anew",
+        [("node", .integer(Int(loss.node)))])
+    } catch { throw Self.error(error) }
   }
 
   /// Returns the configuration of the server with the deployed files.
@@ -409,6 +425,16 @@ final class ClusteredNode: Sendable {
     } catch { noteObstacle(error) }
   }
 
+  /// Opens the project for reading again: the owner renewed the incarnation of a database. Open streams end.
+  fileprivate func readAnew() {
+    queue.async { [self] in
+      guard state.withLock({ $0.epoch == nil }), followed.stack != nil else { return }
+      door.read(nil)
+      followed.retire()
+      readWhenNewest()
+    }
+  }
+
   /// Logs why this node does not read documents itself, once for each reason: it tries again every second.
   private func noteObstacle(_ error: HearthError) {
     let isNews = state.withLock { state in
@@ -444,6 +470,7 @@ final class ClusteredNode: Sendable {
       // A node that loads its replica does not see who the owner is.
       if member.status.isJoining { follow(cluster.isOwnerLive ? cluster.owner : nil) }
       try reconfigure(cluster.configuration)
+      if cluster.loss != nil, !cluster.isLossAnswered { renew() }
     } catch {
       let isNew = state.withLock { state in
         defer { state.problem = error.description }
@@ -522,23 +549,25 @@ final class ClusteredNode: Sendable {
     }
   }
 
+  /// Opens the project again, because the log lost commits.
+  private func renew() {
+    let before = state.withLock { $0 }
+    guard let epoch = before.epoch else { return }
+    door.serve(nil)
+    owner.set(nil)
+    do throws(HearthError) { try serve((before.version, before.deployed), epoch, before.floor) } catch {
+      configuration.log(.error, "cluster.loss", "the project cannot be opened again: \(error.description)")
+      state.withLock { $0.restsUntil = .now() + .seconds(Self.restSeconds) }
+      updateMayOwn()
+    }
+  }
+
   private static func changesOnlyRules(_ old: ClusterConfiguration, _ new: ClusterConfiguration) -> Bool {
     old.parts.count == new.parts.count
       && zip(old.parts, new.parts).allSatisfy { old, new in
         old.kind == new.kind && old.database == new.database && (old.kind != .indexes || old.text == new.text)
       }
   }
-}
-
-/// The address of a node, or none.
-final class KnownAddress: Sendable {
-  private let address = Mutex<NodeAddress?>(nil)
-
-  /// The target of a relay.
-  var target: RelayTarget { address.withLock { $0.map(RelayTarget.node) ?? .none } }
-
-  /// Sets the address, or `nil` if none is known.
-  func set(_ known: NodeAddress?) { address.withLock { $0 = known } }
 }
 
 /// Passes the events of a member to its node, which is made after the member.

@@ -50,7 +50,7 @@ final class FollowedProject: Sendable {
     let stack = try ProjectStack(configuration, directory, stores: stores, operations, addresses, places)
     current.withLock { $0 = StackRequests(stack) }
     // The log may have changed them while they were read.
-    noteApplied([.accounts])
+    _ = noteApplied([.accounts])
     stack.start(isEager: false)
     return true
   }
@@ -74,20 +74,25 @@ final class FollowedProject: Sendable {
   }
 
   /// Notes that entries of the owner changed stores: notifies listeners, and forgets what was remembered of them. Call it
-  /// before anybody learns that the entries are applied.
-  func noteApplied(_ stores: Set<StoreName>) {
-    guard let stack else { return }
-    noting.withLock { _ in note(stores, in: stack) }
+  /// before anybody learns that the entries are applied. Returns `false` if the stack is to be opened again, because the
+  /// owner renewed the incarnation of a database.
+  func noteApplied(_ stores: Set<StoreName>) -> Bool {
+    guard let stack else { return true }
+    return noting.withLock { _ in note(stores, in: stack) }
   }
 
-  private func note(_ stores: Set<StoreName>, in stack: ProjectStack) {
+  private func note(_ stores: Set<StoreName>, in stack: ProjectStack) -> Bool {
+    var isOfOneLine = true
     for database in stack.registry.openDatabases {
       guard let name = StoreName(database: database.id.database), stores.contains(name) else { continue }
-      do throws(StorageError) { try database.noteApplied() } catch { report(error, stack) }
+      do throws(StorageError) {
+        if try !database.noteApplied() { isOfOneLine = false }
+      } catch { report(error, stack) }
     }
-    guard stores.contains(.accounts) else { return }
+    guard stores.contains(.accounts) else { return isOfOneLine }
     isCheckDue.store(true, ordering: .sequentiallyConsistent)
     do throws(StorageError) { try stack.accounts.reload() } catch { report(error, stack) }
+    return isOfOneLine
   }
 
   private func report(_ error: StorageError, _ stack: ProjectStack) {

@@ -1,0 +1,89 @@
+import Foundation
+import Glibc
+import Testing
+import TestSupport
+
+/// A PostgreSQL whose standby is asynchronous, and takes over without the newest commits.
+@Suite(.needs(.hearth), .needs(.postgres), .needs(.tool(.setpriv)), .serialized) struct ClusterLossTests {
+  private static let documents = ServedCluster.documents
+
+  private func create(_ id: String, _ port: UInt16) throws {
+    let made = try ServedCluster.send(port, "POST", "\(Self.documents)/items?documentId=\(id)", "{}")
+    #expect(made.status == 200, "\(id): \(made.text)")
+  }
+
+  /// The names of the documents that a feed shows, and the token after it.
+  private func feed(_ port: UInt16, from token: String? = nil) throws -> (text: String, token: String) {
+    let parameter = token.flatMap { $0.addingPercentEncoding(withAllowedCharacters: .alphanumerics) }
+    let response = try ServedCluster.send(
+      port, "GET", "\(Self.documents)/items:listen?once=true" + (parameter.map { "&resumeToken=\($0)" } ?? ""))
+    let last = try #require(response.text.matches(of: /"resumeToken":\s*"([^"]+)"/).last, "\(response.text)")
+    return (response.text, String(last.1))
+  }
+
+  /// A commit that was acknowledged is lost. The nodes say so, have it aside, and clients that have seen it forget it.
+  @Test func lostCommitsAreReportedAndForgotten() async throws {
+    try await onDedicatedThread {
+      let primary = try PostgresServer()
+      let database = try primary.makeDatabase("hearth")
+      let standby = try PostgresServer(standbyOf: primary)
+      let cluster = try ServedCluster(nodes: 2) {
+        (primary, "\(database),\(standby.directory)&target_session_attrs=read-write&connect_timeout=2")
+      }
+      let owner = try cluster.owner()
+      try cluster.waitUntilReading(1 - owner)
+      try create("kept", cluster.ports[0])
+      let kept = try feed(cluster.ports[0])
+      // The standby gets nothing from now on.
+      try standby.sql("ALTER SYSTEM SET primary_conninfo = ''", in: "postgres")
+      try standby.sql("SELECT pg_reload_conf()", in: "postgres")
+      let isCutOff = try OtherProcess.eventually {
+        try primary.sql("SELECT count(*) FROM pg_stat_replication", in: "postgres") == "0"
+      }
+      try #require(isCutOff)
+      try create("lost", cluster.ports[1])
+      let lost = try cluster.ports.map { try feed($0) }
+      #expect(lost.allSatisfy { $0.text.contains("items/lost") })
+      kill(primary.processID, SIGKILL)
+      try standby.sql("SELECT pg_promote()", in: "postgres")
+      // The cluster serves what is left.
+      let isServing = OtherProcess.eventually(secondsMax: 60) {
+        cluster.ports.allSatisfy { port in
+          let read = try? ServedCluster.send(port, "GET", "\(Self.documents)/items/lost")
+          return read?.status == 404
+        }
+      }
+      try #require(isServing, "\(cluster.nodes.map(\.process.output))")
+      try create("later", cluster.ports[0])
+      let isAnswered = try OtherProcess.eventually(secondsMax: 60) {
+        try cluster.status()["loss"]?["isAnswered"]?.text == "true"
+      }
+      try #require(isAnswered)
+      for port in cluster.ports {
+        for former in lost + [kept] {
+          let again = try feed(port, from: former.token)
+          #expect(again.text.contains("RESET") && again.text.contains("items/later"), "\(again.text)")
+          #expect(again.text.contains("items/kept") && !again.text.contains("items/lost"), "\(again.text)")
+        }
+        let next = try feed(port, from: feed(port).token)
+        #expect(!next.text.contains("RESET") && !next.text.contains("items/"), "\(next.text)")
+      }
+      let status = try HearthBinary.run(["cluster", "status", cluster.url]).output
+      #expect(status.contains("PostgreSQL lost acknowledged commits"), "\(status)")
+      #expect(
+        cluster.nodes.contains { $0.process.output.contains("Listeners and feeds begin anew") },
+        "\(cluster.nodes.map(\.process.output))")
+      // What was lost can be read.
+      let folders = try (1...2).flatMap { number in
+        try FileManager.default.contentsOfDirectory(atPath: cluster.directory.file("node\(number)"))
+          .filter { $0.hasPrefix("replica.diverged-") }.map { cluster.directory.file("node\(number)/\($0)") }
+      }
+      #expect(!folders.isEmpty)
+      for folder in folders {
+        let exported = try HearthBinary.run(["export", "--data", folder, "--project", "shop"])
+        #expect(exported.exit == .code(0), "\(exported.output)")
+        #expect(exported.output.contains("lost") && exported.output.contains("kept"), "\(exported.output)")
+      }
+    }
+  }
+}
