@@ -167,7 +167,8 @@ final class LogFollower: FreshnessGate {
     }
     if let (stream, number) = question { Self.ask(number, stream) }
     guard !waiters.isEmpty else { return }
-    // The entries before the answer are applied, or wait on the same queue.
+    guard !member.hasApplied(upTo: sequence) else { return proceed(waiters, configuration) }
+    // The entries before the answer wait on the same queue.
     member.afterApplying { [self] in finish(waiters, sequence, configuration) }
   }
 
@@ -179,6 +180,11 @@ final class LogFollower: FreshnessGate {
       state.withLock { $0.stream }?.close()
       return
     }
+    proceed(waiters, configuration)
+  }
+
+  /// Answers waiters whose entries are applied, if the configuration of the owner is in force here, or else when it is.
+  private func proceed(_ waiters: [Waiter], _ configuration: Int64) {
     let (isConfigured, isStopped) = state.withLock { state in
       state.tries = 0
       if state.configuration >= configuration { return (true, false) }
@@ -223,9 +229,11 @@ final class LogFollower: FreshnessGate {
     }
     guard let stream else { return }
     var entries: [SharedEntry] = []
+    var hasEntries = false
     for message in messages {
       if case .entry(let entry) = message {
         entries.append(entry)
+        hasEntries = true
         continue
       }
       take(&entries)
@@ -238,8 +246,9 @@ final class LogFollower: FreshnessGate {
       }
     }
     take(&entries)
-    // The owner sends more when these are applied.
     let count = bytes.count
+    guard hasEntries else { return stream.consumed(count) }
+    // The owner sends more when these are applied.
     member.afterApplying { stream.consumed(count) }
   }
 
