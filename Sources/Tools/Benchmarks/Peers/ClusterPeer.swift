@@ -42,8 +42,12 @@ final class ClusterPeer {
       let text = try? String(contentsOfFile: "\(directory)/init.log", encoding: .utf8)
       throw BenchmarkError("hearth cluster init failed: \(text ?? "")")
     }
-    for number in 1...3 { nodes.append(try start(number)) }
-    // Each node passes reads to the owner at first.
+    for number in 1...3 { nodes.append(try start(number, port: try LoadClient.freePort())) }
+    try waitUntilServing()
+  }
+
+  /// Waits until each node reads documents itself: it passes reads to the owner at first.
+  private func waitUntilServing() throws {
     let watch = Stopwatch()
     for node in nodes {
       while try LoadClient.attempt(port: node.port, "\(HearthPeer.documents)/tasks/none")?.status != 404 {
@@ -64,8 +68,7 @@ final class ClusterPeer {
 
   private var key: String { "\(directory)/cluster.key" }
 
-  private func start(_ number: Int) throws -> Node {
-    let port = try LoadClient.freePort()
+  private func start(_ number: Int, port: Int) throws -> Node {
     let launch = try Launch(
       port: port, readyPath: "/readyz",
       [
@@ -73,6 +76,27 @@ final class ClusterPeer {
         "--port", "\(port)", "--quiet",
       ])
     return Node(launch)
+  }
+
+  /// The index of the node that owns the cluster.
+  func owner() throws -> Int {
+    let text = try postgres.time("SELECT owner FROM hearth_cluster").result
+    guard let number = Int(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
+      throw BenchmarkError("unexpected output of psql: \(text)")
+    }
+    return number - 1
+  }
+
+  /// Ends a node without giving it a chance to do anything.
+  func kill(at index: Int) { nodes[index].process.kill() }
+
+  /// Ends a node, which first gives the cluster away if it owns it.
+  func end(at index: Int) { nodes[index].process.stop() }
+
+  /// Starts a node on its port, unless it runs. With `waits`, waits until all nodes serve.
+  func restart(_ index: Int, waits: Bool) throws {
+    if !nodes[index].process.isRunning { nodes[index] = try start(index + 1, port: nodes[index].port) }
+    if waits { try waitUntilServing() }
   }
 
   /// The number of entries of the log, and the bytes of their bodies.
