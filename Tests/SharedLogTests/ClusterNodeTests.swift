@@ -57,6 +57,24 @@ import Testing
     return pair
   }
 
+  /// The owner ended its stream of entries. Its handover comes a little later.
+  @Test func aHandoverIsNoticedSoon() {
+    var pair = owned()
+    pair.tick(1, at: 0)
+    pair.tick(1, at: Self.second)
+    pair.nodes[1].hurry(at: Self.second + 1)
+    // It looks at once, and sees nothing new.
+    pair.tick(1, at: Self.second + 1)
+    #expect(pair.nodes[1].role == .follower && pair.nodes[1].knownOwner == pair.nodes[0].lease.session)
+    let actions = pair.nodes[0].handOver(at: Self.second + 2)
+    pair.perform(actions, 0, Self.second + 2)
+    // Not before the time of the next look, which is soon.
+    pair.tick(1, at: Self.second + 9_000)
+    #expect(pair.nodes[1].role == .follower)
+    for time in [11_000, 22_000] as [Int64] { pair.tick(1, at: Self.second + time) }
+    #expect(pair.nodes[1].role == .owner(epoch: 2))
+  }
+
   @Test func theFirstNodeThatAsksBecomesTheOwner() throws {
     var pair = Pair()
     pair.tick(0, at: 0)

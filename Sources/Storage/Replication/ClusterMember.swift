@@ -190,6 +190,9 @@ package final class ClusterMember: Sendable {
     }
   }
 
+  /// Notes that the owner ended its stream of entries, so that a handover is noticed soon.
+  package func noteStreamEnded() { state.withLock { $0.node.hurry(at: now()) } }
+
   /// Calls `action` when everything that was taken before is applied. On the queue that applies: it must return quickly.
   package func afterApplying(_ action: @escaping @Sendable () -> Void) {
     applying.async { [self] in

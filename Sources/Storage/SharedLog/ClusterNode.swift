@@ -71,6 +71,8 @@ package struct ClusterNode: Sendable {
   private var append: EntryAppend?
   private var isBroken = false
   private var nextPoll = Int64.min
+  /// The time until which this node observes often.
+  private var hurriesUntil = Int64.min
   /// The requests without an answer. There is at most one of a kind, except for those that were given up.
   private var sent: [Int: (request: TableRequest, at: Int64)] = [:]
   private var lastNumber = 0
@@ -163,6 +165,12 @@ package struct ClusterNode: Sendable {
     return applyConfirmed()
   }
 
+  /// Observes often for a while, because the owner has ended its stream of entries: it may be giving the project away.
+  package mutating func hurry(at now: Int64) {
+    hurriesUntil = now + timing.hurry
+    nextPoll = .min
+  }
+
   /// Handles the answer to a request; `nil` if it was lost or takes too long. A later answer to the same number is ignored.
   package mutating func receive(_ reply: TableReply?, to number: Int, at now: Int64) -> [Action] {
     guard let (request, sentAt) = sent.removeValue(forKey: number), !isBroken else { return [] }
@@ -190,7 +198,7 @@ package struct ClusterNode: Sendable {
   // MARK: Following and taking over
 
   private mutating func poll(_ now: Int64) -> Action {
-    nextPoll = now + timing.poll
+    nextPoll = now + (now < hurriesUntil ? timing.hurriedPoll : timing.poll)
     return send(.observe(after: tail.applied.sequence), now)
   }
 

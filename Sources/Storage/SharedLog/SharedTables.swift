@@ -117,6 +117,9 @@ package struct ClusterTiming: Sendable {
   package var renewal: Int64 = 1_000_000
   /// The time between two observations.
   package var poll: Int64 = 250_000
+  /// The time for which a node observes often after ``ClusterNode/hurry(at:)``, and the time between two observations then.
+  package var hurry: Int64 = 500_000
+  package var hurriedPoll: Int64 = 10_000
   /// The greatest difference between the clock of an owner and that of the tables, and the floor of a new epoch above the
   /// clock of the tables.
   package var skew: Int64 = 500_000

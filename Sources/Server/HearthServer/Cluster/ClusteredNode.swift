@@ -323,12 +323,18 @@ final class ClusteredNode: Sendable {
       guard owner.target != found.map(RelayTarget.node) ?? .none else { return }
       owner.set(found)
       relay.targetChanged()
+      // It may refuse requests until it has opened the project. They are sent again soon.
+      for pause in Self.resendMilliseconds {
+        queue.asyncAfter(deadline: .now() + .milliseconds(pause)) { [relay] in relay.targetChanged() }
+      }
       follow(found)
     } catch {
       // The next poll tries again.
       owner.set(nil)
     }
   }
+
+  private static let resendMilliseconds = [10, 20, 40, 80, 160]
 
   // MARK: Following
 

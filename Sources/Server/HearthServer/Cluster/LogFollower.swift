@@ -261,6 +261,8 @@ final class LogFollower: FreshnessGate {
   private func ended(_ number: Int) {
     guard state.withLock({ $0.streams == number }) else { return }
     drop()
+    // If connecting failed, nothing is new.
+    if state.withLock({ $0.tries == 0 }) { member.noteStreamEnded() }
     let pause = state.withLock { state in
       state.tries += 1
       return min(Self.connectMilliseconds << min(state.tries, 10), Self.connectMillisecondsMax)
