@@ -21,6 +21,38 @@ import TestSupport
     return (response.text, String(last.1))
   }
 
+  /// Otherwise the next configuration would have the number of the one that was lost, and no node would notice it.
+  @Test func aLostConfigurationIsStoredAgain() async throws {
+    try await onDedicatedThread {
+      let cluster = try ServedCluster(nodes: 2)
+      let target = "\(Self.documents)/items"
+      func deploy(_ condition: String) throws {
+        let rules = try cluster.directory.write(
+          "\(condition).rules",
+          "rules_version = '2'; service cloud.firestore { match /databases/{d}/documents/items/{i} "
+            + "{ allow read, write: if \(condition); } }")
+        let deployed = try HearthBinary.run(["cluster", "deploy", cluster.url, "--rules", rules])
+        #expect(deployed.exit == .code(0), "\(deployed.output)")
+      }
+      func expect(_ status: Int, _ comment: String) throws {
+        let isInForce = try OtherProcess.eventually(secondsMax: 30) {
+          try cluster.ports.allSatisfy { try ServedCluster.send($0, "POST", target, "{}").status == status }
+        }
+        try #require(isInForce, "\(comment): \(cluster.nodes.map(\.process.output))")
+      }
+      try deploy("false")
+      try expect(403, "deployed")
+      try cluster.postgres.sql("DELETE FROM hearth_config WHERE version = 2", in: "hearth")
+      let isStored = try OtherProcess.eventually(secondsMax: 30) {
+        try cluster.postgres.sql("SELECT max(version) FROM hearth_config", in: "hearth") == "2"
+      }
+      try #require(isStored, "\(cluster.nodes.map(\.process.output))")
+      try expect(403, "stored again")
+      try deploy("true")
+      try expect(200, "deployed later")
+    }
+  }
+
   /// A commit that was acknowledged is lost. The nodes say so, have it aside, and clients that have seen it forget it.
   @Test func lostCommitsAreReportedAndForgotten() async throws {
     try await onDedicatedThread {

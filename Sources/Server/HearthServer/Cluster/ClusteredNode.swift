@@ -1,5 +1,4 @@
 import Dispatch
-import DocumentStore
 import Gateway
 import GatewayCore
 import Glibc
@@ -27,7 +26,7 @@ final class ClusteredNode: Sendable {
   /// The project while another node does.
   private let followed: FollowedProject
 
-  private struct State {
+  struct State {
     /// The epoch in which the project is open here.
     var epoch: UInt64?
     /// The deployed configuration that the project has, and its version.
@@ -52,25 +51,25 @@ final class ClusteredNode: Sendable {
     var isJoining = false
   }
 
-  private let configuration: HearthConfiguration
-  private let project: String
+  let configuration: HearthConfiguration
+  let project: String
   let member: ClusterMember
   /// The times that this node became the owner.
   let takeovers = Atomic(0)
   private let keeper: SnapshotKeeper
   private let tables: PostgresTables
-  private let catalog: ClusterCatalog
+  let catalog: ClusterCatalog
   private let peers: NodeServer
   private let address: NodeAddress
   private let relay: Relay
-  private let owner: KnownAddress
-  private let deployed: DeployedFiles
-  private let replica: Replica
+  let owner: KnownAddress
+  let deployed: DeployedFiles
+  let replica: Replica
   private let follower: LogFollower
   private let channels: ChannelRelays
   private let watch = Mutex(NodeWatch())
   private let timing: ClusterTiming
-  private let state = Mutex(State())
+  let state = Mutex(State())
   /// Opens and closes the project, and asks PostgreSQL about the cluster.
   private let queue: DispatchQueue
 
@@ -144,7 +143,7 @@ final class ClusteredNode: Sendable {
     events.node = self
   }
 
-  private static func error(_ error: any Error) -> HearthError {
+  static func error(_ error: any Error) -> HearthError {
     switch error {
     case let error as HearthError: error
     case let error as PostgresFailure: .configuration("the cluster cannot be used: \(error.description)")
@@ -244,9 +243,9 @@ final class ClusteredNode: Sendable {
     }
   }
 
-  private static let restSeconds = 5
+  static let restSeconds = 5
 
-  private func serve(
+  func serve(
     _ newest: (version: Int64, ClusterConfiguration), _ epoch: UInt64, _ floor: Int64
   ) throws(HearthError) {
     follow(nil as NodeAddress?)
@@ -261,28 +260,6 @@ final class ClusteredNode: Sendable {
     door.serve(requests)
     owner.set(address)
     relay.targetChanged()
-  }
-
-  /// If a node reported that the log lost commits, gives each database a new incarnation before it is opened: clients that
-  /// have seen a lost commit begin anew.
-  private func answerLoss() throws(HearthError) {
-    do {
-      guard let loss = try catalog.unansweredLoss() else { return }
-      for name in replica.databases { try DocumentDatabase.renewIncarnation(try member.store(name)) }
-      try catalog.answer(loss)
-      configuration.log(
-        .error, "cluster.loss",
-        "PostgreSQL lost commits that it had acknowledged; node \(loss.node) has noticed it. Listeners and feeds begin anew",
-        [("node", .integer(Int(loss.node)))])
-    } catch { throw Self.error(error) }
-  }
-
-  /// Returns the configuration of the server with the deployed files.
-  private func configuration(with deployed: ClusterConfiguration) throws(HearthError) -> HearthConfiguration {
-    var configuration = configuration
-    configuration.project = project
-    try self.deployed.apply(deployed, to: &configuration)
-    return configuration
   }
 
   /// Closes the project, because this node is not the owner any more.
@@ -400,15 +377,6 @@ final class ClusteredNode: Sendable {
     }
   }
 
-  /// Reads the deployed rules again.
-  /// - Throws: ``HearthError/data(_:)`` if some are not in force afterwards.
-  private func reloadRules(of stack: ProjectStack) throws(HearthError) {
-    stack.reloadRules()
-    guard stack.staleRulesFiles == 0 else {
-      throw .data("the deployed rules cannot be put in force; the log says why")
-    }
-  }
-
   /// Opens the project for reading when the replica has everything. Before that, it may have a part of a commit.
   private func readWhenNewest() {
     follower.whenNewest { [weak self] isNewest in
@@ -431,13 +399,15 @@ final class ClusteredNode: Sendable {
     } catch { noteObstacle(error) }
   }
 
-  /// Opens the project for reading again: the owner renewed the incarnation of a database. Open streams end.
+  /// Begins to follow the owner again, and opens the project for reading anew: the owner renewed the incarnation of a
+  /// database. Open streams end.
   fileprivate func readAnew() {
     queue.async { [self] in
-      guard state.withLock({ $0.epoch == nil }), followed.stack != nil else { return }
-      door.read(nil)
-      followed.retire()
-      readWhenNewest()
+      guard state.withLock({ $0.epoch == nil }), followed.stack != nil, case .node(let found) = owner.target,
+        found != address
+      else { return }
+      follow(nil as NodeAddress?)
+      follow(found)
     }
   }
 
@@ -475,6 +445,7 @@ final class ClusteredNode: Sendable {
       }
       // A node that loads its replica does not see who the owner is.
       if member.status.isJoining { follow(cluster.isOwnerLive ? cluster.owner : nil) }
+      try restoreConfiguration(cluster.configuration)
       try reconfigure(cluster.configuration)
       if cluster.loss != nil, !cluster.isLossAnswered { renew() }
     } catch {
@@ -518,61 +489,12 @@ final class ClusteredNode: Sendable {
         ? "node \(number) drains: another node is to own the cluster" : "node \(number) may own the cluster again")
   }
 
-  private func updateMayOwn() {
+  func updateMayOwn() {
     let mayOwn = state.withLock { state in
       !state.isDraining && !state.isStopping && !state.hasWrongClock && state.restsUntil.map { $0 <= .now() } ?? true
     }
     member.setMayOwn(mayOwn)
     if !mayOwn { giveAway() }
-  }
-
-  /// Puts a configuration in force that was deployed. If it changes more than the texts of rules, the project is opened
-  /// again, and its requests wait meanwhile.
-  private func reconfigure(_ version: Int64) throws(PostgresFailure) {
-    let (epoch, before) = state.withLock { ($0.epoch, $0) }
-    guard let epoch, version > before.version, let newest = try catalog.configuration(newerThan: before.version) else {
-      return
-    }
-    do throws(HearthError) {
-      try deployed.write(newest.1)
-      if Self.changesOnlyRules(before.deployed, newest.1), let stack = owned.stack {
-        // Nobody reads by the former rules after a commit was judged by the new ones.
-        member.feed.setConfiguration(nil)
-        try reloadRules(of: stack)
-        state.withLock { ($0.version, $0.deployed) = newest }
-        member.feed.setConfiguration(newest.version)
-      } else {
-        door.serve(nil)
-        owner.set(nil)
-        try serve(newest, epoch, before.floor)
-      }
-      configuration.log(.info, "cluster.configured", "configuration \(newest.version) is in force")
-    } catch {
-      configuration.log(
-        .error, "cluster.configuration", "configuration \(newest.version) cannot be used: \(error.description)")
-      state.withLock { $0.restsUntil = .now() + .seconds(Self.restSeconds) }
-      updateMayOwn()
-    }
-  }
-
-  /// Opens the project again, because the log lost commits.
-  private func renew() {
-    let before = state.withLock { $0 }
-    guard let epoch = before.epoch else { return }
-    door.serve(nil)
-    owner.set(nil)
-    do throws(HearthError) { try serve((before.version, before.deployed), epoch, before.floor) } catch {
-      configuration.log(.error, "cluster.loss", "the project cannot be opened again: \(error.description)")
-      state.withLock { $0.restsUntil = .now() + .seconds(Self.restSeconds) }
-      updateMayOwn()
-    }
-  }
-
-  private static func changesOnlyRules(_ old: ClusterConfiguration, _ new: ClusterConfiguration) -> Bool {
-    old.parts.count == new.parts.count
-      && zip(old.parts, new.parts).allSatisfy { old, new in
-        old.kind == new.kind && old.database == new.database && (old.kind != .indexes || old.text == new.text)
-      }
   }
 }
 
