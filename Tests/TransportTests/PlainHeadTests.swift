@@ -10,10 +10,11 @@ import TestSupport
     Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
   }
 
-  private static let usual = head(
-    "POST /v1/projects/p/databases/(default)/documents:runQuery?prettyPrint=false&mask.fieldPaths=a%20b HTTP/1.1",
-    "Host: 127.0.0.1:8080", "Content-Type: application/json; charset=utf-8", "X-Custom_1:  two words ",
-    "Content-Length: 3", "Accept-Encoding: gzip, deflate") + Array("abc".utf8)
+  private static let usual =
+    head(
+      "POST /v1/projects/p/databases/(default)/documents:runQuery?prettyPrint=false&mask.fieldPaths=a%20b HTTP/1.1",
+      "Host: 127.0.0.1:8080", "Content-Type: application/json; charset=utf-8", "X-Custom_1:  two words ",
+      "Content-Length: 3", "Accept-Encoding: gzip, deflate") + Array("abc".utf8)
 
   private static func read(_ head: [UInt8], fieldsMax: Int = 16) -> (PlainHead.Parts, [String])? {
     withUnsafeTemporaryAllocation(of: HeaderField.self, capacity: fieldsMax) { fields in
