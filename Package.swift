@@ -19,10 +19,10 @@ func library(
   .target(name: name, dependencies: dependencies, path: path(name, in: group), swiftSettings: common + settings)
 }
 
-/// For modules that handle each row of a scan, and for the transport, whose sessions and connections keep their state in
-/// properties of objects and read them some fifty times for each request. A check of exclusive access to a property takes
-/// as long as the work on a row, and all checks of a request a tenth of a point read. Debug builds, and so all tests,
-/// keep the checks.
+/// For modules that handle each row of a scan or of a response, and for the transport, whose sessions and connections
+/// keep their state in properties of objects and read them some fifty times for each request. A check of exclusive access
+/// to a property takes as long as the work on a row, and all checks of a request a tenth of a point read. Debug builds,
+/// and so all tests, keep the checks.
 let unchecked: [SwiftSetting] = [.unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release))]
 
 func program(_ name: String, in group: String, _ dependencies: [Target.Dependency]) -> Target {
@@ -146,7 +146,7 @@ let package = Package(
         "Callers", "RulesEngine", "Watch", "PipelineEngine", "QueryEngine", "DocumentStore", "KeyEncoding", "Matching",
         "KeyValue",
         "FirebaseExport", "FixtureTree", "WireFormat", "DocumentModel", "Basics",
-      ]),
+      ], unchecked),
 
     // Security rules. The engine reads documents through a protocol of its own and does not depend on the store.
     library("RulesEngine", in: "Rules", ["WireFormat", "DocumentModel", "Digests", "RegularExpressions", "Basics"]),
@@ -180,7 +180,7 @@ let package = Package(
         "GatewayCore", "Transport", "Accounts", "DatabaseService", "RulesTesting", "RulesEngine", "Watch",
         "FileService",
         "Files", "WireFormat", "DocumentModel", "Basics",
-      ]),
+      ], unchecked),
     library(
       "IdentityAPI", in: "API",
       [

@@ -12,9 +12,9 @@ package final class MemoryShare: Sendable {
   /// Creates a share of which nothing is used.
   package init(bytesMax: Int) { self.bytesMax = bytesMax }
 
-  /// Takes bytes, or returns `false` if too few are left.
-  package func take(_ bytes: Int) -> Bool {
-    if used.add(bytes, ordering: .relaxed).newValue <= bytesMax { return true }
+  /// Takes bytes, or returns `false` if fewer than `rest` would be left.
+  package func take(_ bytes: Int, leaving rest: Int = 0) -> Bool {
+    if used.add(bytes, ordering: .relaxed).newValue <= bytesMax - rest { return true }
     used.subtract(bytes, ordering: .relaxed)
     return false
   }

@@ -51,7 +51,7 @@ import Testing
     #expect(remainder == 2)
   }
 
-  /// The text of the latest date is used again for a time of the same date, and for no other one.
+  /// The texts of the latest dates are used again for times of the same dates, and for no other one.
   @Test func aDateThatIsUsedAgainGivesTheSameText() {
     var moments = Self.rows.map { Timestamp(uncheckedMicroseconds: $0.microseconds) }
     for day in Int64(-3)..<3 {
@@ -60,7 +60,7 @@ import Testing
       }
     }
     var date = Timestamp.RFC3339Date()
-    for moment in moments.flatMap({ [$0, $0, moments[0]] }) {
+    for moment in moments.flatMap({ [$0, $0, moments[0], moments[1], $0] }) {
       let text = String(unsafeUninitializedCapacity: Timestamp.rfc3339CountMax) { buffer in
         buffer.baseAddress.map { moment.storeRFC3339(at: $0, &date) } ?? 0
       }

@@ -150,7 +150,7 @@ import TestSupport
     let client = try server.connect()
     client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
     client.send([UInt8](repeating: 0x61, count: 200_000))
-    #expect(try client.readReply().status == 503)
+    #expect(try client.readReply().status == 429)
     // The budget is complete again after the connection is closed.
     let next = try server.connect()
     let body = [UInt8](repeating: 0x62, count: 80_000)

@@ -93,4 +93,38 @@ import TestSupport
       }
     }
   }
+
+  /// Numbers and times of all lengths, and the same bytes with each byte changed or cut off.
+  @Test func numbersAndTimesHaveTheContentOfTheLongWay() {
+    var values: [Value] = [.timestamp(.init(uncheckedMicroseconds: 0)), .timestamp(.init(uncheckedMicroseconds: -1))]
+    for bits in 0..<64 as Range<Int64> {
+      for number in [1 << bits, (1 << bits) &- 1, -(1 << (bits % 63))] as [Int64] { values.append(.integer(number)) }
+      guard bits < 58 else { continue }
+      for time in [1 << bits, (1 << bits) / 1_000_000 * 1_000_000] as [Int64] {
+        values.append(.timestamp(.init(uncheckedMicroseconds: min(time, 253_402_300_799_999_999))))
+      }
+    }
+    func check(_ bytes: [UInt8], _ text: String) {
+      bytes.withUnsafeBytes { bytes in
+        let value = EncodedValue(bytes)
+        let short = Result { try value.content }
+        let long = Result { try value.anyContent }
+        #expect("\(short)" == "\(long)", "\(text): \(Array(bytes))")
+      }
+    }
+    for value in values {
+      var bytes: [UInt8] = []
+      ValueCodec.append(value, to: &bytes)
+      check(bytes, "\(value)")
+      for place in bytes.indices {
+        check(Array(bytes[..<place]), "\(value), cut")
+        for byte: UInt8 in [0x00, 0x01, 0x08, 0x10, 0x7F, 0x80, 0xFF] {
+          var changed = bytes
+          changed[place] = byte
+          check(changed, "\(value), \(byte) at \(place)")
+          check(bytes[..<place] + [byte] + bytes[place...], "\(value), \(byte) before \(place)")
+        }
+      }
+    }
+  }
 }

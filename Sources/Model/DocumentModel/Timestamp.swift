@@ -113,17 +113,24 @@ extension Timestamp {
     }
   }
 
-  /// The text of the latest date. Times of one response often have the same date.
+  /// The texts of the two latest dates. Times of one response often have the same date, but those of documents and
+  /// those in their fields may differ.
   package struct RFC3339Date: Sendable {
     private var days = Int.min
     /// The first 8 of the 10 characters, and the last 8 of them.
     private var text: (UInt64, UInt64) = (0, 0)
+    private var formerDays = Int.min
+    private var formerText: (UInt64, UInt64) = (0, 0)
 
     package init() {}
 
     /// Stores the text of a date.
     @inline(__always)
     fileprivate mutating func store(_ wanted: Int, at start: UnsafeMutableRawPointer) {
+      if days != wanted {
+        swap(&days, &formerDays)
+        swap(&text, &formerText)
+      }
       if days != wanted {
         let date = CivilDate(daysSince1970: wanted)
         let year = UInt32(truncatingIfNeeded: date.year)

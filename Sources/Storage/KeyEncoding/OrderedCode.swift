@@ -42,7 +42,7 @@ package enum OrderedCode {
   package static func takeNumber(_ bytes: inout UnsafeRawBufferPointer) -> UInt64? {
     guard let first = bytes.first else { return nil }
     if first < 0xF0 {
-      bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst())
+      bytes = UnsafeRawBufferPointer(rebasing: bytes[1...])
       return UInt64(first)
     }
     let width = Int(first - 0xF0) + 1
@@ -116,7 +116,7 @@ package enum OrderedCode {
   /// Returns `false` if the bytes are malformed.
   package static func decode(lastID code: UnsafeRawBufferPointer, into id: inout [UInt8]) -> Bool {
     guard let label = code.first else { return false }
-    let rest = UnsafeRawBufferPointer(rebasing: code.dropFirst())
+    let rest = UnsafeRawBufferPointer(rebasing: code[1...])
     if label == textID {
       id.append(raw: rest)
       return true

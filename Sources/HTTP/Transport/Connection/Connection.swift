@@ -13,7 +13,9 @@ protocol ConnectionSession: AnyObject {
   func outputDrained()
   /// The client will send no more.
   func peerEnded()
-  /// The input buffer cannot grow, because the loop holds too many large requests.
+  /// Whether the connection may wait for memory for more input, without a wait for other clients or for the handler.
+  var canAwaitMemory: Bool { get }
+  /// The input buffer cannot grow, because the server holds too many large requests and none of them ended in time.
   func inputRefused()
   /// `Connection.deadline` has passed.
   func deadlinePassed()
@@ -29,6 +31,7 @@ protocol ConnectionSession: AnyObject {
 }
 
 extension ConnectionSession {
+  var canAwaitMemory: Bool { true }
   func endSlowest(while isNeeded: () -> Bool) -> Bool { false }
 }
 
@@ -39,8 +42,6 @@ enum ApplicationProtocol { case http1, http2 }
 final class Connection {
   private enum State { case open, lingering, closed }
 
-  /// Bytes read and discarded after the last response, before the client is cut off.
-  private static let lingerBytesMax = 1024 * 1024
   /// Output memory kept for the next response.
   private static let outputBytesKept = 64 * 1024
 
@@ -76,6 +77,10 @@ final class Connection {
   private var isReading = false
   private var closesWhenSent = false
   private var lingeredBytes = 0
+  /// The time on the loop's clock at which the client is cut off after the last response, even if it still sends.
+  private var lingerEnd = Int.max
+  /// The place in the line of connections that wait for memory. The connection does not read meanwhile.
+  private var placeInLine: Int?
   private var writeDeadline = Int.max
   private var unsentBytes = 0
   private var pendingBytes = 0
@@ -134,7 +139,7 @@ final class Connection {
   // MARK: - Reading
 
   func startReading() {
-    guard !isReading, !isPeerEnded, state != .closed else { return }
+    guard !isReading, !isPeerEnded, placeInLine == nil, state != .closed else { return }
     let status = uv_read_start(
       stream,
       { handle, _, buffer in
@@ -158,19 +163,51 @@ final class Connection {
   }
 
   private func readSpace() -> UnsafeMutableRawBufferPointer? {
+    if state == .lingering { return server.sealedInput }
     if isPlain { return plainSpace() }
-    if tls?.isEstablished == true { return server.sealedInput }
+    // Bytes that are read must find room after TLS has decrypted them.
+    if tls?.isEstablished == true { return plainSpace().map { _ in server.sealedInput } }
     return UnsafeMutableRawBufferPointer(
       rebasing: server.sealedInput[..<(Self.handshakeBytes - waitingHandshake.count)])
   }
 
   private func plainSpace() -> UnsafeMutableRawBufferPointer? {
-    let expected = state == .open ? session.expectedBytes : nil
+    let expected = session.expectedBytes
     if let space = input.readSpace(expected: expected, pool: server.pool) { return space }
     guard input.isEmpty else { return nil }
     // Others keep memory with incomplete heads.
     server.evictIncomplete(except: self)
     return input.readSpace(expected: expected, pool: server.pool)
+  }
+
+  /// Waits for memory for more input, so that the client has to wait with its bytes. If that is of no use, the session
+  /// ends the request.
+  private func awaitMemory() {
+    guard session.canAwaitMemory, input.canHold(session.expectedBytes, pool: server.pool) else {
+      return session.inputRefused()
+    }
+    stopReading()
+    placeInLine = server.memoryLine.add(self)
+  }
+
+  /// Continues to read if there is memory for the input now. Returns `false` if it must wait longer.
+  func takeAwaitedMemory() -> Bool {
+    guard input.takeAwaited(session.expectedBytes, pool: server.pool) else { return false }
+    placeInLine = nil
+    startReading()
+    return true
+  }
+
+  /// Ends a wait for memory that took too long.
+  func refuseAwaitedMemory() {
+    placeInLine = nil
+    session.inputRefused()
+  }
+
+  private func leaveMemoryLine() {
+    guard let place = placeInLine else { return }
+    placeInLine = nil
+    server.memoryLine.remove(place)
   }
 
   private func didRead(_ count: Int) {
@@ -191,7 +228,7 @@ final class Connection {
       isPeerEnded = true
       session.peerEnded()
     } else if count == Int(UV_ENOBUFS.rawValue) {
-      session.inputRefused()
+      awaitMemory()
     } else if count < 0 {
       close()
     }
@@ -199,7 +236,7 @@ final class Connection {
   }
 
   private func awaitHandshake(_ sealed: UnsafeRawBufferPointer) {
-    guard server.pool.reserve(sealed.count) else { return close() }
+    guard server.pool.reserve(sealed.count, for: .start) else { return close() }
     waitingHandshake.append(raw: sealed)
     guard tls != nil || hasFirstMessage else { return }
     stopReading()
@@ -274,10 +311,13 @@ final class Connection {
     if let choseHTTP2 = tls.choseHTTP2 { speak(choseHTTP2 ? .http2 : .http1) }
   }
 
+  /// A client that sends the rest of a refused body reads the response only after that. So it has time as long as it
+  /// sends, up to the size of a body and the time for one.
   private func discard(_ count: Int) {
     lingeredBytes += max(count, 0)
     // The bytes were not marked as received, so they are already discarded.
-    if count < 0 || lingeredBytes > Self.lingerBytesMax { close() }
+    if count < 0 || lingeredBytes > server.configuration.bodyBytesMax { return close() }
+    deadline = min(lingerEnd, server.loop.nowMilliseconds + server.configuration.lingerSeconds * 1000)
   }
 
   // MARK: - Writing
@@ -426,8 +466,10 @@ final class Connection {
   /// connection, and the client could lose the response.
   private func linger() {
     holds(0)
+    leaveMemoryLine()
     state = .lingering
     deadline = server.loop.nowMilliseconds + server.configuration.lingerSeconds * 1000
+    lingerEnd = server.loop.nowMilliseconds + server.configuration.bodySeconds * 1000
     session.closed()
     input.release(to: server.pool)
     if isPeerEnded || shutdown(socket, Int32(SHUT_WR)) != 0 {
@@ -441,6 +483,7 @@ final class Connection {
   func close() {
     guard state != .closed else { return }
     let wasOpen = state == .open
+    leaveMemoryLine()
     server.hold(-held.count)
     held = HeldBytes()
     state = .closed

@@ -47,6 +47,27 @@ struct InputBuffer: ~Copyable {
     return UnsafeMutableRawBufferPointer(start: grown + end, count: capacity - Self.paddingBytes - end)
   }
 
+  /// Whether there may ever be memory for a message of `expected` bytes, or for one more read if that is unknown.
+  func canHold(_ expected: Int?, pool: BufferPool) -> Bool {
+    memory == nil || pool.canEverReserve(wholeCapacity(expected) - BufferPool.bufferBytes)
+  }
+
+  /// Takes memory after a wait: a buffer if there is none, otherwise all that a message of `expected` bytes still needs,
+  /// so that it need not wait again. Returns `false` if too little is free.
+  mutating func takeAwaited(_ expected: Int?, pool: BufferPool) -> Bool {
+    if memory == nil {
+      memory = pool.take()
+      capacity = BufferPool.bufferBytes
+      return memory != nil
+    }
+    let wanted = wholeCapacity(expected)
+    return wanted <= capacity || grow(to: wanted, pool: pool, for: .awaited)
+  }
+
+  private func wholeCapacity(_ expected: Int?) -> Int {
+    max(expected.map { $0 + Self.paddingBytes } ?? capacity * 2, capacity + Self.readBytesMin)
+  }
+
   /// Marks `count` bytes of the space as received.
   mutating func received(_ count: Int) {
     end += count
@@ -78,8 +99,12 @@ struct InputBuffer: ~Copyable {
     end = 0
   }
 
-  private mutating func grow(to wanted: Int, pool: BufferPool) -> Bool {
-    guard pool.reserve(wanted - capacity), let grown = realloc(memory, wanted) else { return false }
+  private mutating func grow(to wanted: Int, pool: BufferPool, for use: BufferPool.Use = .body) -> Bool {
+    guard pool.reserve(wanted - capacity, for: use) else { return false }
+    guard let grown = realloc(memory, wanted) else {
+      pool.release(wanted - capacity)
+      return false
+    }
     memory = grown
     capacity = wanted
     return true
@@ -87,7 +112,20 @@ struct InputBuffer: ~Copyable {
 }
 
 /// The memory for received bytes of the connections of one loop. All loops of a server share its limit.
+///
+/// Large bodies cannot use up the share: a quarter of it is only for buffers of the standard size, with which every
+/// request begins, and another one only for bodies that have waited, so that there is always room to complete one.
 final class BufferPool {
+  /// The purpose of memory beyond the buffers of the standard size. It decides how much of the share must stay free.
+  enum Use {
+    /// The start of a connection.
+    case start
+    /// A part of a body, or other bytes of a request.
+    case body
+    /// The rest of a body that has waited for it.
+    case awaited
+  }
+
   static let bufferBytes = 16 * 1024
   /// Free buffers kept for reuse. More connections than this rarely hold half a request at the same time. As many are
   /// not charged to the share, so that most requests cost no atomic operation.
@@ -123,10 +161,22 @@ final class BufferPool {
     return buffer
   }
 
-  func reserve(_ bytes: Int) -> Bool {
-    guard share.take(bytes) else { return false }
+  /// Takes bytes of the share, or returns `false` if too few are left for this use.
+  func reserve(_ bytes: Int, for use: Use = .body) -> Bool {
+    guard share.take(bytes, leaving: keptBytes(from: use)) else { return false }
     reservedBytes += bytes
     return true
+  }
+
+  /// Whether so many bytes for a body could be reserved if all of the share were free.
+  func canEverReserve(_ bytes: Int) -> Bool { bytes <= share.bytesMax - keptBytes(from: .awaited) }
+
+  private func keptBytes(from use: Use) -> Int {
+    switch use {
+    case .start: 0
+    case .body: share.bytesMax / 2
+    case .awaited: share.bytesMax / 4
+    }
   }
 
   func release(_ bytes: Int) {

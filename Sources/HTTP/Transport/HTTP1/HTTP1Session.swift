@@ -64,13 +64,8 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
 
   var isIdle: Bool { !isInFlight && !isEnding && !awaitsTurn && bodySink == nil && parser.phase != .body }
 
-  func received() {
-    process()
-  }
-
-  func outputDrained() {
-    process()
-  }
+  func received() { process() }
+  func outputDrained() { process() }
 
   func peerEnded() {
     // A client may end its sending side and still wait for the response. A client that reads a live stream has
@@ -82,13 +77,13 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     }
   }
 
+  /// While a whole request is in flight, its response makes room for the next one.
+  var canAwaitMemory: Bool { !isEnding && (!isInFlight || bodySink != nil) }
+
   func inputRefused() {
-    if isInFlight || isEnding {
-      connection.stopReading()
-    } else {
-      refuse(.noMemory)
-      settle()
-    }
+    guard canAwaitMemory else { return connection.stopReading() }
+    refuseBody(.noMemory)
+    settle()
   }
 
   func deadlinePassed() {
@@ -235,12 +230,16 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
       sink.ended()
       return true
     } catch {
-      bodySink = nil
-      isInFlight = false
-      exchange.close()
-      refuse(error)
+      refuseBody(error)
       return true
     }
+  }
+
+  private func refuseBody(_ refusal: Refusal) {
+    bodySink = nil
+    isInFlight = false
+    exchange.close()
+    refuse(refusal)
   }
 
   /// Saves the properties of the request that its response depends on.

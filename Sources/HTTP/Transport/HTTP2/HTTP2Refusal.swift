@@ -22,7 +22,7 @@ extension Exchange {
     switch status {
     case 500: "13"  // INTERNAL
     case 408: "4"  // DEADLINE_EXCEEDED
-    case 413, 414, 431: "8"  // RESOURCE_EXHAUSTED
+    case 413, 414, 429, 431: "8"  // RESOURCE_EXHAUSTED
     case 501, 415: "12"  // UNIMPLEMENTED
     case 503: "14"  // UNAVAILABLE
     default: "3"  // INVALID_ARGUMENT

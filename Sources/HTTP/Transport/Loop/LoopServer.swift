@@ -42,14 +42,17 @@ final class LoopServer: @unchecked Sendable {
   /// Zeros that the empty bodies of requests point to. Never written.
   let padding: UnsafeRawPointer
 
-  /// The buffer that sockets are read into before TLS decrypts the bytes. Used within one turn.
-  private(set) lazy var sealedInput = UnsafeMutableRawBufferPointer.allocate(
-    byteCount: BufferPool.bufferBytes, alignment: 16)
+  /// The buffer that sockets are read into before TLS decrypts the bytes, and for bytes that are discarded. Used within
+  /// one turn.
+  let sealedInput = UnsafeMutableRawBufferPointer.allocate(byteCount: BufferPool.bufferBytes, alignment: 16)
   /// The buffer that TLS encrypts responses into.
   var sealedOutput: [UInt8] = []
 
   /// The handshakes of the connections of this loop that use TLS.
   private(set) lazy var handshakes = Handshakes(self)
+
+  /// The connections of this loop that wait for memory.
+  private(set) lazy var memoryLine = MemoryLine(self)
 
   /// The bytes of responses that the connections of this loop hold for their clients. ``memory`` has the sum.
   private var heldBytes = 0
@@ -80,7 +83,7 @@ final class LoopServer: @unchecked Sendable {
 
   deinit {
     padding.deallocate()
-    if credentials != nil { sealedInput.deallocate() }
+    sealedInput.deallocate()
   }
 
   /// Takes ownership of a connected socket, which `openConnections` already counts.
@@ -155,6 +158,7 @@ final class LoopServer: @unchecked Sendable {
 
   private func turnEnded() {
     shed()
+    memoryLine.serve()
     if credentials != nil { handshakes.turnEnded() }
   }
 

@@ -18,7 +18,7 @@ extension Refusal {
   static let unknownCoding = Self(status: 415, message: "the only content coding supported is gzip")
   static let badGzip = Self(status: 400, message: "the body is not valid gzip")
   static let timedOut = Self(status: 408, message: "the request did not arrive in time")
-  static let noMemory = Self(status: 503, message: "the server holds too many large requests; try again")
+  static let noMemory = Self(status: 429, message: "the server holds too many large requests; try again")
 }
 
 extension Refusal {

@@ -30,8 +30,10 @@ package struct TransportConfiguration: Sendable {
   /// Bytes of one request body after decompression. Above this, the server responds 413, for a larger `Content-Length`
   /// before it reads the body. Many requests have smaller limits of their own.
   package var bodyBytesMax = 11 * 1024 * 1024
-  /// Bytes of all partly received requests together. If less is free than a request needs, the server closes the
-  /// connections whose request heads have been incomplete for the longest time, and responds 503 to the request.
+  /// Bytes of all partly received requests together. A quarter is only for the first 16 KiB of requests, so bodies have
+  /// the rest. If less is free than a request needs, the server stops reading it until others end, up to
+  /// `memorySeconds`, and then responds 429. If no first part fits, it closes the connections whose request heads have
+  /// been incomplete for the longest time.
   package var bufferedBytesMax = 80 * 1024 * 1024
   /// Bytes of all responses together that wait for their clients to take them. Above this, the server disconnects the
   /// clients that take theirs slowest.
@@ -69,6 +71,8 @@ package struct TransportConfiguration: Sendable {
   package var headerSeconds = 15
   /// Seconds without progress of a body before the server responds 408.
   package var bodySeconds = 30
+  /// Seconds that a request waits for memory for more of it before the server responds 429. Less than `bodySeconds`.
+  package var memorySeconds = 10
   /// Seconds until a client that takes no byte of a response is disconnected.
   package var writeStallSeconds = 30
   /// Seconds until a client whose machine acknowledges no sent byte is considered gone and is disconnected.
@@ -78,7 +82,8 @@ package struct TransportConfiguration: Sendable {
   package var streamStallSeconds = 300
   /// Seconds for which a client that ended its sending side still gets the response to a running request.
   package var halfCloseSeconds = 10
-  /// Seconds after the last response for which the client may close first, so that it can read that response.
+  /// Seconds after the last response for which the client may close first, so that it can read that response. They
+  /// begin again with each part of a body that the client still sends, up to `bodyBytesMax` and `bodySeconds`.
   package var lingerSeconds = 1
 
   /// Returns the JSON body of a response by the transport itself (400, 408, 413, …) for a status and a message.
@@ -119,7 +124,8 @@ package struct TransportConfiguration: Sendable {
       ("http2IdleSeconds", http2IdleSeconds), ("pingSeconds", pingSeconds),
       ("pingTimeoutSeconds", pingTimeoutSeconds), ("handshakeSeconds", handshakeSeconds),
       ("handshakesMax", handshakesMax), ("handshakeMillisecondsMin", handshakeMillisecondsMin),
-      ("headerSeconds", headerSeconds), ("bodySeconds", bodySeconds), ("writeStallSeconds", writeStallSeconds),
+      ("headerSeconds", headerSeconds), ("bodySeconds", bodySeconds), ("memorySeconds", memorySeconds),
+      ("writeStallSeconds", writeStallSeconds),
       ("vanishedSeconds", vanishedSeconds), ("streamStallSeconds", streamStallSeconds),
       ("halfCloseSeconds", halfCloseSeconds),
       ("lingerSeconds", lingerSeconds),
@@ -136,6 +142,7 @@ package struct TransportConfiguration: Sendable {
       switch status {
       case 500: "INTERNAL"
       case 408: "DEADLINE_EXCEEDED"
+      case 429: "RESOURCE_EXHAUSTED"
       case 501, 505: "UNIMPLEMENTED"
       case 503: "UNAVAILABLE"
       default: "INVALID_ARGUMENT"

@@ -37,6 +37,10 @@ final class CollectionCandidateIterator {
   private var past: DocumentIterator?
   /// The position of a scan by value at the end of the last slice: the codes of the value and of the ID.
   private var place: [UInt8] = []
+  /// The key of the row that was read last. The rows of a collection share the prefix.
+  private var rowKey = StorageKey()
+  private var rowKeyCollection: UInt64?
+  private var rowPrefixCount = 0
 
   init(
     _ path: ResourcePath, code: [UInt8], number: UInt64, ids: IDRange, _ access: QueryPlan.Access, isDescending: Bool,
@@ -207,9 +211,10 @@ final class CollectionCandidateIterator {
   private func nextOfOneIndex(
     _ scans: OrderedIndexIterator, loads: Bool, _ meter: inout SliceBudget
   ) throws -> IteratorStep {
-    while try scan.next(), let entry = scan.entry {
+    let prefixCount = scan.prefixCount
+    while let entry = try scan.nextEntry() {
       meter.readEntries()
-      let name = try IndexRangeIterator.name(ofEntry: entry.key, entry.value, prefixCount: scan.prefixCount)
+      let name = try IndexRangeIterator.name(ofEntry: entry.key, entry.value, prefixCount: prefixCount)
       if try takeName(name, scans), try !loads || load(&meter) { return .found }
       if meter.isSpent { return .paused }
     }
@@ -246,8 +251,8 @@ final class CollectionCandidateIterator {
       self.document = document
       return .found
     }
-    guard try scan.next(), let entry = scan.entry else { return .end }
-    takeID(scan.suffix)
+    guard let entry = try scan.nextEntry() else { return .end }
+    takeID(UnsafeRawBufferPointer(rebasing: entry.key[scan.prefixCount...]))
     if loads {
       let document = try SnapshotReader.decode(row: entry.value, key: entry.key)
       self.document = document
@@ -259,9 +264,10 @@ final class CollectionCandidateIterator {
   }
 
   private func nextValue(loads: Bool, _ meter: inout SliceBudget) throws -> IteratorStep {
-    while try scan.next() {
+    let prefixCount = scan.prefixCount
+    while let entry = try scan.nextEntry() {
       meter.readEntries()
-      var rest = scan.suffix
+      var rest = UnsafeRawBufferPointer(rebasing: entry.key[prefixCount...])
       guard OrderedCode.skipValue(&rest) != nil else {
         throw StorageError.corruption(path: "ascendingEntries", detail: "an entry with an unterminated value")
       }
@@ -284,7 +290,15 @@ final class CollectionCandidateIterator {
 
   /// Loads the candidate. An entry without a document is damage, which `hearth check` reports. Here it is ignored.
   private func load(_ meter: inout SliceBudget) throws(StorageError) -> Bool {
-    document = try reader?.document(idCode: idCode, in: number)
+    if rowKeyCollection == number {
+      rowKey.replaceEnd(from: rowPrefixCount, with: idCode)
+    } else {
+      rowKey.begin(.documents)
+      rowKey.append(number: number)
+      (rowKeyCollection, rowPrefixCount) = (number, rowKey.bytes.count)
+      rowKey.append(raw: idCode)
+    }
+    document = try reader?.document(rowKey)
     meter.readDocument(bytes: document?.fields.count ?? 0)
     return document != nil
   }

@@ -173,6 +173,9 @@ struct IndexRangeIterator {
     return UnsafeRawBufferPointer(rebasing: key.suffix(Int(count)))
   }
 
-  /// The current entry. Valid until the scan moves.
-  var entry: (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)? { cursor.map { ($0.key, $0.value) } }
+  /// Moves to the next entry. Returns `nil` at the end. The bytes are valid until the scan moves.
+  mutating func nextEntry() throws(StorageError) -> (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)? {
+    guard try next(), let cursor else { return nil }
+    return (cursor.key, cursor.value)
+  }
 }

@@ -117,7 +117,7 @@ struct OrderedIndexPlanner {
         scans.append(best.scan)
         used += best.used
       }
-    } while best != nil
+    } while best != nil && used.count < equalities.count
     return scans.isEmpty ? nil : (scans, used)
   }
 

@@ -157,6 +157,18 @@ package struct StorageKey: Sendable {
   /// Appends bytes that are already encoded, or a name that ends the key.
   package mutating func append<Bytes: Sequence<UInt8>>(raw code: Bytes) { bytes.append(contentsOf: code) }
 
+  /// Replaces all but the first `count` bytes.
+  package mutating func replaceEnd(from count: Int, with code: [UInt8]) {
+    guard bytes.count == count + code.count else {
+      bytes.removeLast(bytes.count - count)
+      return bytes.append(contentsOf: code)
+    }
+    // IDs that a server or a client library made have the same length.
+    bytes.withUnsafeMutableBytes { bytes in
+      code.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: bytes[count...]).copyMemory(from: $0) }
+    }
+  }
+
   /// Shortens the key to its first `count` bytes.
   package mutating func truncate(to count: Int) { bytes.removeLast(bytes.count - count) }
 

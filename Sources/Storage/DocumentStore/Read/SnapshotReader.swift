@@ -164,14 +164,11 @@ package struct SnapshotReader {
     }
   }
 
-  /// Returns the document whose ID is given as ``OrderedCode/append(lastID:to:)`` encodes it, or `nil` if it does
-  /// not exist. Cost: one lookup and the checksum.
+  /// Returns the document whose row in ``Table/documents`` has a key, or `nil` if it does not exist. Cost: one lookup
+  /// and the checksum.
   /// - Throws: ``StorageError`` if the read fails or the document is damaged.
-  package mutating func document(idCode: [UInt8], in collection: UInt64) throws(StorageError) -> StoredDocument? {
-    key.begin(.documents)
-    key.append(number: collection)
-    key.append(raw: idCode)
-    return try key.withBytes { (key) throws(StorageError) in
+  package mutating func document(_ rowKey: StorageKey) throws(StorageError) -> StoredDocument? {
+    try rowKey.withBytes { (key) throws(StorageError) in
       guard let row = try snapshot.value(for: key) else { return nil }
       return try Self.decode(row: row, key: key)
     }

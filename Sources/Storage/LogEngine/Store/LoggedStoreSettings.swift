@@ -14,8 +14,10 @@ package struct LoggedStoreSettings: Sendable {
   /// memory: about 4 MiB. LMDB keeps the memory of the largest transaction. Smaller transactions also let the log sync
   /// between them.
   package var flushOperationsMax = 1024
-  /// The same while no writer needs the room, for less memory and shorter work between two turns of other threads.
-  package var quietFlushOperationsMax = 128
+  /// The same while no writer needs the room, for less memory and shorter work between two turns of other threads. Each
+  /// transaction writes some pages again that another one wrote: about 500 bytes per create more than with 1,024
+  /// operations.
+  package var quietFlushOperationsMax = 256
   /// The longest time that a writer waits before it begins, while the other memtable is being flushed and the active one
   /// fills too fast, in microseconds.
   package var pauseMicrosecondsMax = 50_000

@@ -42,7 +42,8 @@ enum LoadClient {
   ) throws -> Pending? {
     guard let socket = connection(port: port) else { return nil }
     let pending = Pending(socket)
-    var limit = timeval(tv_sec: 30, tv_usec: 0)
+    // SDKs wait as long for a commit.
+    var limit = timeval(tv_sec: 60, tv_usec: 0)
     setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     var text = "\(method) \(target) HTTP/1.0\r\nHost: 127.0.0.1:\(port)\r\n"
     for (name, value) in headers { text += "\(name): \(value)\r\n" }

@@ -8,10 +8,8 @@ final class WaitingWriters: Sendable {
   struct Ends: Sendable {
     /// The seconds that each create took, in the order of the ends.
     var created: [Double] = []
-    /// The creates that the server refused with RESOURCE_EXHAUSTED, because it has too many commits.
+    /// The creates that the server refused with RESOURCE_EXHAUSTED, because it has too many commits or large bodies.
     var refused = 0
-    /// Those that it refused with UNAVAILABLE before it read them, because it has too many large bodies.
-    var unread = 0
     /// Other responses, by status, with 0 for a connection that was cut.
     var failures: [Int: Int] = [:]
 
@@ -44,11 +42,10 @@ final class WaitingWriters: Sendable {
       switch status {
       case 200: ends.created.append(seconds)
       case 429: ends.refused += 1
-      case 503: ends.unread += 1
       default: ends.failures[status, default: 0] += 1
       }
     }
-    if status == 429 || status == 503 { sleep(1) }
+    if status == 429 { sleep(1) }
   }
 
   /// Returns the ends since the last call.

@@ -10,14 +10,13 @@ extension Benchmark {
       bytes that the server writes each second without a limit. Then 64 clients create documents with random ids for a
       minute, each as soon as it has the response to its last one. In the last row, \(largeClients) clients create
       documents of \(largeBytes >> 10) KiB, so that the commits that wait would take more memory than the server gives
-      them. Refused creates end with RESOURCE_EXHAUSTED, unread ones with UNAVAILABLE before the server reads the body;
-      a client then waits for a second. The reads are 1,000 a second, each over a connection of its own; the latency
+      them. Refused creates end with RESOURCE_EXHAUSTED; the client then waits for a second. The reads are 1,000 a second, each over a connection of its own; the latency
       counts from the scheduled time, without reads during which the machine stood still. Memory is the largest
       RssAnon, read every 50 ms.
       """
   ) {
     var table = ResultTable(
-      "time", "creates/s", "p50 ms", "p99 ms", "slowest ms", "refused", "unread", "failed", "p99 of reads, ms",
+      "time", "creates/s", "p50 ms", "p99 ms", "slowest ms", "refused", "failed", "p99 of reads, ms",
       "memory MiB")
     guard DiskLimit.obstacle == nil else {
       table.notes.append("skipped: \(DiskLimit.obstacle ?? "")")
@@ -38,7 +37,7 @@ extension Benchmark {
     sleep(10)
     let idle = try PacedReads.run(port: server.port, sample, seconds: 8)
     table.add(
-      "no limit", Format.count(free.requestsPerSecond), "", "", "", "", "", "",
+      "no limit", Format.count(free.requestsPerSecond), "", "", "", "", "",
       "\(Format.tenths(idle.p99 { _ in true })) (no creates)",
       Format.tenths(Double(server.process.anonymousBytes) / 1_048_576))
 
@@ -57,7 +56,7 @@ extension Benchmark {
             name(window), Format.count(Double(ends.created.count) / Double(seconds)),
             Format.tenths(ends.seconds(of: 0.5) * 1000), Format.tenths(ends.seconds(of: 0.99) * 1000),
             Format.tenths(ends.seconds(of: 1) * 1000), Format.count(Double(ends.refused)),
-            Format.count(Double(ends.unread)), ends.failures.isEmpty ? "0" : "\(ends.failures)",
+            ends.failures.isEmpty ? "0" : "\(ends.failures)",
             Format.tenths(reads.p99 { _ in true }),
             Format.tenths(Double(bytes) / 1_048_576))
         }

@@ -14,8 +14,8 @@ struct ReservedJSON {
   /// The maximum length of a token that is stored at once.
   private static let tokenBytesMax = 64
 
-  /// The writer that receives the text.
-  private var writer: JSONWriter
+  /// The writer that receives the text. It is valid as long as the block.
+  private let writer: UnsafeMutablePointer<JSONWriter>
   private let start: UnsafeMutableRawPointer
   private let end: UnsafeMutableRawPointer
   /// The end of the text in the block.
@@ -28,15 +28,17 @@ struct ReservedJSON {
   /// Whether the innermost object or array is still empty.
   private var isFirst: Bool
 
-  fileprivate init(_ writer: JSONWriter, _ block: UnsafeMutableRawBufferPointer, start: UnsafeMutableRawPointer) {
+  fileprivate init(
+    _ writer: UnsafeMutablePointer<JSONWriter>, _ block: UnsafeMutableRawBufferPointer, start: UnsafeMutableRawPointer
+  ) {
     self.writer = writer
     self.start = start
     end = start + block.count
     at = start
-    isPretty = writer.style == .pretty
-    escaped = writer.escapesNonASCII ? JSONWriter.tops : 0
-    depth = writer.depth
-    isFirst = writer.isFirst
+    isPretty = writer.pointee.style == .pretty
+    escaped = writer.pointee.escapesNonASCII ? JSONWriter.tops : 0
+    depth = writer.pointee.depth
+    isFirst = writer.pointee.isFirst
   }
 
   // MARK: Structure
@@ -162,7 +164,7 @@ struct ReservedJSON {
       at.copyMemory(from: latestTime.text, byteCount: Timestamp.rfc3339CountMax)
       at += latestTime.count
     } else {
-      let count = value.storeRFC3339(at: at, &writer.latestDate)
+      let count = value.storeRFC3339(at: at, &writer.pointee.latestDate)
       latestTime = (value, at, count)
       at += count
     }
@@ -173,7 +175,7 @@ struct ReservedJSON {
   mutating func base64(_ value: UnsafeRawBufferPointer) {
     word("\"")
     flush()
-    Base64.append(value, to: &writer.bytes)
+    Base64.append(value, to: &writer.pointee.bytes)
     word("\"")
   }
 
@@ -222,11 +224,11 @@ struct ReservedJSON {
   private mutating func escape(_ text: UnsafeRawBufferPointer) {
     guard JSONWriter.isPlain(text, excluding: escaped) else {
       flush()
-      return writer.escape(text)
+      return writer.pointee.escape(text)
     }
     if text.count > end - at {
       flush()
-      guard text.count <= Self.byteCount / 2 else { return writer.bytes.append(raw: text) }
+      guard text.count <= Self.byteCount / 2 else { return writer.pointee.bytes.append(raw: text) }
     }
     guard let source = text.baseAddress else { return }
     at.copyMemory(from: source, byteCount: text.count)
@@ -256,16 +258,15 @@ struct ReservedJSON {
   /// Appends the text of the block to the writer's.
   @inline(never)
   private mutating func flush() {
-    writer.bytes.append(raw: UnsafeRawBufferPointer(start: start, count: at - start))
+    writer.pointee.bytes.append(raw: UnsafeRawBufferPointer(start: start, count: at - start))
     at = start
     latestTime = nil
   }
 
-  /// Ends the text and gives it to `writer`.
-  fileprivate mutating func finish(_ writer: inout JSONWriter) {
+  /// Ends the text.
+  fileprivate mutating func finish() {
     flush()
-    self.writer.isFirst = isFirst
-    swap(&self.writer, &writer)
+    writer.pointee.isFirst = isFirst
   }
 }
 
@@ -275,15 +276,14 @@ extension JSONWriter {
   /// - Throws: The error that `body` throws. The text that it has written is then part of ``bytes``.
   mutating func reserving(_ body: (inout ReservedJSON) throws(WireError) -> Void) throws(WireError) {
     // `withUnsafeTemporaryAllocation` rethrows untyped errors, so the outcome is returned as a value.
-    let outcome = withUnsafeTemporaryAllocation(byteCount: ReservedJSON.byteCount, alignment: 16) {
-      (block) -> Result<Void, WireError> in
-      guard let start = block.baseAddress else { return .success(()) }
-      var taken = JSONWriter(style)
-      swap(&taken, &self)
-      var reserved = ReservedJSON(taken, block, start: start)
-      taken = JSONWriter(style)
-      defer { reserved.finish(&self) }
-      do throws(WireError) { return .success(try body(&reserved)) } catch { return .failure(error) }
+    let outcome = withUnsafeMutablePointer(to: &self) { writer in
+      withUnsafeTemporaryAllocation(byteCount: ReservedJSON.byteCount, alignment: 16) {
+        (block) -> Result<Void, WireError> in
+        guard let start = block.baseAddress else { return .success(()) }
+        var reserved = ReservedJSON(writer, block, start: start)
+        defer { reserved.finish() }
+        do throws(WireError) { return .success(try body(&reserved)) } catch { return .failure(error) }
+      }
     }
     try outcome.get()
   }

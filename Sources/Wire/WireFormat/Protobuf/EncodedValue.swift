@@ -64,8 +64,8 @@ package struct EncodedValue {
     }
   }
 
-  /// The content of a text, a boolean or a double whose length and tag are as short as possible, as in most documents;
-  /// `nil` for all other values and for malformed ones.
+  /// The content of a text, a number, a boolean or a time whose length and tag are as short as possible, as in most
+  /// documents; `nil` for all other values and for malformed ones.
   @inline(__always)
   private var shortContent: Content? {
     guard let start = bytes.baseAddress, bytes.count >= 2 else { return nil }
@@ -77,6 +77,11 @@ package struct EncodedValue {
       guard bytes.count == 9 else { return nil }
       return .double(
         Double(bitPattern: UInt64(littleEndian: start.loadUnaligned(fromByteOffset: 1, as: UInt64.self))))
+    case UInt8(Member.integer << 3):
+      var rest = bytes[1...]
+      guard let number = Self.takeVarint(&rest), rest.isEmpty else { return nil }
+      return .integer(Int64(bitPattern: number))
+    case UInt8(Member.timestamp << 3 | 2): return Self.shortTimestamp(bytes)
     case UInt8(truncatingIfNeeded: Member.string << 3 | 2 | 0x80):
       // The tag has two bytes.
       guard bytes.count >= 3, start.load(fromByteOffset: 1, as: UInt8.self) == UInt8(Member.string >> 4) else {
@@ -89,7 +94,34 @@ package struct EncodedValue {
     }
   }
 
-  private var anyContent: Content {
+  /// The content of a time with seconds and perhaps nanoseconds, in this order.
+  private static func shortTimestamp(_ bytes: UnsafeRawBufferPointer) -> Content? {
+    guard bytes[1] < 0x80, bytes.count == 2 + Int(bytes[1]), bytes.count > 2, bytes[2] == 1 << 3 else { return nil }
+    var rest = bytes[3...]
+    guard let seconds = takeVarint(&rest) else { return nil }
+    var nanos: UInt64 = 0
+    if let tag = rest.popFirst() {
+      guard tag == 2 << 3, let number = takeVarint(&rest), number < 1_000_000_000, rest.isEmpty else { return nil }
+      nanos = number
+    }
+    let time = try? Timestamp(seconds: Int64(bitPattern: seconds), nanos: Int32(truncatingIfNeeded: nanos))
+    return time.map { .timestamp($0) }
+  }
+
+  /// Removes a number of at most 63 bits from the front. Returns `nil` if there is none.
+  @inline(__always)
+  private static func takeVarint(_ bytes: inout Slice<UnsafeRawBufferPointer>) -> UInt64? {
+    var number: UInt64 = 0
+    for shift in stride(from: 0 as UInt64, to: 63, by: 7) {
+      guard let byte = bytes.popFirst() else { return nil }
+      number |= UInt64(byte & 0x7F) << shift
+      if byte < 0x80 { return number }
+    }
+    return nil
+  }
+
+  /// The content of a value of any length.
+  var anyContent: Content {
     get throws(WireError) {
       var reader = ProtobufReader(bytes)
       guard let field = try reader.next(), reader.isAtEnd else {
