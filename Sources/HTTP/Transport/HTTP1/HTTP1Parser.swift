@@ -182,10 +182,6 @@ final class HTTP1Parser {
   // MARK: - Head
 
   private func parseHead(_ message: UnsafeMutableRawPointer, count: Int) throws(Refusal) -> Bool {
-    if scanned == 0, readPlainHead(UnsafeRawBufferPointer(start: message, count: count)) {
-      try checkHead(UnsafeRawPointer(message))
-      return true
-    }
     head.pointee.base = UnsafeRawPointer(message)
     let unread = message + scanned
     scanned += http_parser_execute(
@@ -203,26 +199,6 @@ final class HTTP1Parser {
     guard endsWithLineFeed else { throw .malformed }
     bodyStart = scanned
     try checkHead(UnsafeRawPointer(message))
-    return true
-  }
-
-  /// Reads the head without the library, which then has the state of a request without fields. Returns `false` if the
-  /// library must read it.
-  private func readPlainHead(_ message: UnsafeRawBufferPointer) -> Bool {
-    let fields = UnsafeMutableBufferPointer(
-      start: head.pointee.fields, count: min(head.pointee.fieldsCapacity, head.pointee.limits.headerFieldsMax))
-    guard let plain = PlainHead.read(message, fields: fields), plain.byteCount <= head.pointee.limits.headerBytesMax,
-      plain.target.count <= head.pointee.limits.targetBytesMax
-    else { return false }
-    head.pointee.parser.http_major = 1
-    head.pointee.parser.http_minor = 1
-    head.pointee.parser.method = UInt32(plain.method.rawValue)
-    head.pointee.parser.content_length = plain.contentLength ?? .max
-    head.pointee.targetStart = plain.target.lowerBound
-    head.pointee.targetCount = plain.target.count
-    head.pointee.fieldCount = plain.fieldCount
-    scanned = plain.byteCount
-    bodyStart = scanned
     return true
   }
 
