@@ -13,6 +13,8 @@ final class BackgroundWork: Sendable {
   private struct State {
     var isStopped = false
     var isIndexing = false
+    /// Whether work on indexes was requested while it was under way, perhaps after its last batch.
+    var mustIndexAgain = false
     var isExpiring = false
   }
   private let state = Mutex(State())
@@ -29,16 +31,26 @@ final class BackgroundWork: Sendable {
 
   var isStopped: Bool { state.withLock { $0.isStopped } }
 
-  /// Starts work on indexes. Returns `false` if it is already under way or stopped.
+  /// Starts work on indexes. Returns `false` if it is stopped, or already under way: then it looks for work again before it
+  /// ends.
   func beginIndexing() -> Bool {
     state.withLock { state in
-      guard !state.isStopped, !state.isIndexing else { return false }
-      state.isIndexing = true
-      return true
+      guard !state.isStopped else { return false }
+      state.mustIndexAgain = state.isIndexing
+      defer { state.isIndexing = true }
+      return !state.isIndexing
     }
   }
 
-  func endIndexing() { state.withLock { $0.isIndexing = false } }
+  /// Ends work on indexes. Returns `false` if it was requested again and must look for work first.
+  func endIndexing() -> Bool {
+    state.withLock { state in
+      let mustContinue = state.mustIndexAgain && !state.isStopped
+      state.mustIndexAgain = false
+      state.isIndexing = mustContinue
+      return !mustContinue
+    }
+  }
 
   /// Starts the deletion of expired documents. Returns `false` if it is already under way or stopped.
   func beginExpiring() -> Bool {
@@ -122,8 +134,9 @@ extension DocumentDatabase {
     } catch {
       // The batch was rolled back. Maintenance retries, and the next commit reports any failure of the store.
     }
-    guard hasMore, !background.isStopped else { return background.endIndexing() }
-    queue.perform { [self] in advanceIndexes(isFirst: false) }
+    if !hasMore || background.isStopped, background.endIndexing() { return }
+    let isFirst = !hasMore
+    queue.perform { [self] in advanceIndexes(isFirst: isFirst) }
   }
 
   /// Reports to the observer whenever an index changes its state, and after every 50,000 documents.
