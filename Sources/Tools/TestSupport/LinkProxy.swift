@@ -348,22 +348,46 @@ private final class ProxiedLink {
 package enum ConnectionOwner {
   /// Returns the position in a list of the process that has the connection from a loopback port to another; `nil` if none
   /// of them has it.
+  ///
+  /// Cost: one pass over the bytes of `/proc/net/tcp`, which has thousands of lines after a test with many connections.
   package static func index(of port: UInt16, to other: UInt16, among processes: [pid_t]) -> Int? {
-    func address(_ port: UInt16) -> String { "0100007F:" + String(format: "%04X", Int(port)) }
-    let table = (try? String(contentsOfFile: "/proc/net/tcp", encoding: .utf8)) ?? ""
-    for line in table.split(separator: "\n") {
-      let words = line.split(separator: " ")
-      guard words.count > 9, words[1] == address(port), words[2] == address(other) else { continue }
-      return processes.firstIndex { has($0, socket: "socket:[\(words[9])]") }
+    func address(_ port: UInt16) -> String {
+      let digits = String(port, radix: 16, uppercase: true)
+      return "0100007F:" + String(repeating: "0", count: 4 - digits.count) + digits
     }
-    return nil
+    let place = " \(address(port)) \(address(other)) "
+    let line = (file("/proc/net/tcp") + [0]).withUnsafeBytes { table -> String? in
+      // Foundation's search is too slow for a test under load.
+      guard let start = table.bindMemory(to: CChar.self).baseAddress, let found = strstr(start, place) else { return nil }
+      let rest = UnsafeRawBufferPointer(rebasing: table[(found - UnsafeMutablePointer(mutating: start))...])
+      return String(decoding: rest.prefix { $0 != 0x0A }, as: UTF8.self)
+    }
+    // The fields before it are the two addresses, the state, the queues, timers, the user and the timeout.
+    guard let words = line?.split(separator: " "), words.count > 8 else { return nil }
+    return processes.firstIndex { has($0, socket: "socket:[\(words[8])]") }
+  }
+
+  private static func file(_ path: String) -> [UInt8] {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return [] }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: 64 << 10)
+    var count = 0
+    while true {
+      if bytes.count - count < 32 << 10 { bytes += [UInt8](repeating: 0, count: bytes.count) }
+      let more = bytes.withUnsafeMutableBytes { read(descriptor, $0.baseAddress.map { $0 + count }, $0.count - count) }
+      guard more > 0 else { return Array(bytes[..<count]) }
+      count += more
+    }
   }
 
   private static func has(_ process: pid_t, socket: String) -> Bool {
     let directory = "/proc/\(process)/fd"
     let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
-    return descriptors.contains {
-      (try? FileManager.default.destinationOfSymbolicLink(atPath: "\(directory)/\($0)")) == socket
+    var target = [CChar](repeating: 0, count: 64)
+    return descriptors.contains { descriptor in
+      let count = readlink("\(directory)/\(descriptor)", &target, target.count)
+      return count > 0 && target[..<count].elementsEqual(socket.utf8.lazy.map { CChar(bitPattern: $0) })
     }
   }
 }

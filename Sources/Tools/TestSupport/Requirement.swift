@@ -46,11 +46,6 @@ package struct Requirement: Sendable {
     "PostgreSQL is not installed (Debian: postgresql-15)", mayBeMissing: true
   ) { access("/usr/lib/postgresql/15/bin/postgres", X_OK) == 0 }
 
-  /// The library that shows a program another time of day.
-  package static let wrongClock = Requirement(
-    "libfaketime is not installed (Debian: libfaketime; .ci/unpacked .build/peers libfaketime)", mayBeMissing: true
-  ) { WrongClock.library != nil }
-
   /// The rights of root.
   package static let root = Requirement("only root can give files to another user", mayBeMissing: true) {
     geteuid() == 0

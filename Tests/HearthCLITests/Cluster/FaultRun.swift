@@ -61,15 +61,18 @@ final class FaultRun {
   func waitUntilServing(_ node: Int, _ comment: String) throws {
     var last = ""
     let isServing = try OtherProcess.eventually(secondsMax: 60) {
-      guard let made = try? ServedCluster.send(cluster.ports[node], "POST", Self.documents, "{}"), made.status == 200
-      else { return false }
+      guard let made = try? ServedCluster.send(cluster.ports[node], "POST", Self.documents, "{}") else { return false }
+      last = made.text
+      guard made.status == 200 else { return false }
       let name = try #require(try JSONNode(parsing: made.body)["name"]?.stringValue)
       let found = try ServedCluster.send(cluster.ports[node], "GET", "/v1/\(name)")
       last = found.text
       return found.status == 200
     }
-    try #require(isServing, "\(comment): node \(node + 1) does not serve: \(last)")
+    try #require(isServing, "\(comment): node \(node + 1) does not serve: \(last)\n\(output(of: node))")
   }
+
+  private func output(of node: Int) -> Substring { cluster.nodes[node].process.output.suffix(4000) }
 
   private static let documents = "\(ServedCluster.documents)/served"
 
