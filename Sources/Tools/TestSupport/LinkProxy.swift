@@ -70,7 +70,7 @@ package final class LinkProxy: Sendable {
     }
   }
 
-  /// What the thread of a proxy and its test share.
+  /// The state that the thread of a proxy and its test share.
   fileprivate final class Control: Sendable {
     struct State {
       var target: Target?

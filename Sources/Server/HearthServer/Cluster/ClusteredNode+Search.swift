@@ -4,7 +4,7 @@ import SharedLog
 import Synchronization
 import Transport
 
-/// What a node does while PostgreSQL does not answer it: it looks for the owner among the other nodes.
+/// The search of a node for the owner among the other nodes, while PostgreSQL does not answer it.
 extension ClusteredNode {
   /// The silence of PostgreSQL after which a node asks the others, in microseconds. A lease is over then, or about to be.
   private static let silence: Int64 = 2_000_000
