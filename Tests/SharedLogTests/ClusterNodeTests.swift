@@ -144,6 +144,26 @@ import Testing
     #expect(!pair.tables.entries.contains { $0.body == [8] })
   }
 
+  /// The tables do not answer the first node, but the second one tells it that it is the owner now.
+  @Test func anOwnerStepsDownWhenAnotherNodeOwnsALaterEpoch() throws {
+    var pair = owned()
+    for quarter in 0..<20 as Range<Int64> { pair.tick(1, at: quarter * Self.second / 4) }
+    #expect(pair.nodes[1].role == .owner(epoch: 2))
+    _ = pair.takeDone(0)
+    #expect(pair.nodes[0].noteOwner(in: 1) == [] && pair.nodes[0].role == .owner(epoch: 1))
+    // An append without an answer is repeated until it is certain, also by a follower.
+    let sent = pair.nodes[0].submit([8], at: 6 * Self.second)
+    #expect(pair.nodes[0].noteOwner(in: 2) == [.stepDown])
+    #expect(pair.nodes[0].role == .follower && pair.nodes[0].appending != nil)
+    #expect(pair.nodes[0].noteOwner(in: 3) == [])
+    pair.perform(sent, 0, 7 * Self.second)
+    #expect(pair.takeDone(0) == [.report(.notOwner)])
+    #expect(!pair.tables.entries.contains { $0.body == [8] })
+    // Its session is over, so it takes nothing back before it has seen the tables.
+    pair.tick(0, at: 8 * Self.second)
+    #expect(pair.nodes[0].role == .follower && pair.nodes[1].role == .owner(epoch: 2))
+  }
+
   @Test func anOwnerThatRenewsIsNotReplaced() {
     var pair = owned()
     for quarter in 12..<60 as Range<Int64> {

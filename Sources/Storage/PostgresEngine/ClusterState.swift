@@ -48,7 +48,7 @@ package struct ClusterState: Equatable, Sendable {
   package let logBytes: Int64
   /// The version of the newest configuration.
   package let configuration: Int64
-  /// The last loss of entries that a node reported, or `nil` if there was none.
+  /// The last loss of entries that a node reported, or `nil` without one.
   package let loss: LogLoss?
   /// Whether an owner renewed the incarnation of each database since ``loss``.
   package let isLossAnswered: Bool

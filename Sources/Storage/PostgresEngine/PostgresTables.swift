@@ -25,11 +25,14 @@ package final class PostgresTables: SharedTables {
   private let secret: UInt64
   private let skew: Int64
   private let patience: Patience
+  private let timeOfDay: @Sendable () -> Int64
 
-  /// Creates the tables without a connection. `secret` is that of the log, see ``ClusterSchema/check(at:)``.
+  /// Creates the tables without a connection. `secret` is that of the log, see ``ClusterSchema/check(at:)``, and `timeOfDay`
+  /// this node's clock in microseconds since 1970, if not that of the system.
   /// - Throws: ``PostgresFailure/notAURL``.
   package init(
-    _ url: String, secret: UInt64, timing: ClusterTiming = ClusterTiming(), patience: Patience = Patience()
+    _ url: String, secret: UInt64, timing: ClusterTiming = ClusterTiming(), patience: Patience = Patience(),
+    timeOfDay: (@Sendable () -> Int64)? = nil
   ) throws(PostgresFailure) {
     renewals = Mutex(try PostgresConnection(url))
     observations = Mutex(try PostgresConnection(url))
@@ -37,6 +40,7 @@ package final class PostgresTables: SharedTables {
     self.secret = secret
     skew = timing.skew
     self.patience = patience
+    self.timeOfDay = timeOfDay ?? { Self.now(CLOCK_REALTIME) }
   }
 
   /// The reason why the last request that got no answer got none.
@@ -45,6 +49,11 @@ package final class PostgresTables: SharedTables {
   /// The difference between this node's clock and PostgreSQL's, as renewals and observations measured it; `nil`
   /// before the first one.
   package var clockMeasurement: ClockMeasurement? { clock.withLock { $0 } }
+
+  /// The time of day above which a commit of this node gets no time, in microseconds since 1970: that of PostgreSQL's clock and
+  /// the greatest difference of an owner's clock. So if this node's clock jumps ahead, no commit gets a time of the future in
+  /// the seconds until the node gives the cluster away. `nil` before the first measurement.
+  package var timeLimit: Int64? { clockMeasurement.map { $0.latest(at: Self.now(CLOCK_BOOTTIME)) + skew } }
 
   /// By how much PostgreSQL's clock is ahead of this node's, in microseconds, or `nil` if that is unknown. See
   /// ``clockMeasurement`` for its error.
@@ -109,7 +118,7 @@ package final class PostgresTables: SharedTables {
   private func renew(
     _ session: NodeSession, _ renewal: UInt64, _ confirmed: UInt64, _ connection: PostgresConnection
   ) throws(PostgresFailure) -> TableReply {
-    let sent = Self.now(CLOCK_REALTIME)
+    let sent = timeOfDay()
     let result = try connection.perform(
       Self.renew,
       [.integer(Int64(session.node)), .bits(session.session), .ordered(renewal), .bits(confirmed)],
@@ -162,7 +171,7 @@ package final class PostgresTables: SharedTables {
   private func observation(
     after sequence: UInt64, _ connection: PostgresConnection
   ) throws(PostgresFailure) -> StoreObservation {
-    let sent = Self.now(CLOCK_REALTIME)
+    let sent = timeOfDay()
     let result = try connection.perform(Self.observe, [.bits(sequence)], milliseconds: patience.request)
     measureClock(sent, result.integer(0, 13))
     guard let epoch = result.bits(0, 0), let confirmed = result.bits(0, 3), let first = result.bits(0, 4) else {
@@ -214,7 +223,7 @@ package final class PostgresTables: SharedTables {
   private func measureClock(_ sent: Int64, _ tables: Int64?) {
     guard let tables else { return }
     let newer = ClockMeasurement(
-      sent: sent, tables: tables, received: Self.now(CLOCK_REALTIME), at: Self.now(CLOCK_BOOTTIME))
+      sent: sent, tables: tables, received: timeOfDay(), at: Self.now(CLOCK_BOOTTIME))
     clock.withLock { $0 = $0?.improved(by: newer) ?? newer }
   }
 
@@ -294,10 +303,12 @@ package final class PostgresTables: SharedTables {
   // MARK: Taking over
 
   /// Locks the nodes before the cluster, in the order of their numbers, as renewals do. So no two requests wait for
-  /// each other.
+  /// each other. A node whose clock is known to be wrong takes nothing over.
   private func takeOver(
     _ session: NodeSession, _ mark: OwnerMark?, _ epoch: UInt64, _ connection: PostgresConnection
   ) throws(PostgresFailure) -> TableReply {
+    // The commits of an owner have times of its clock. The observation before the takeover measured it.
+    if let clock = clockMeasurement, clock.isBeyond(skew) { return .notTaken }
     let milliseconds = patience.request
     return try connection.transaction(milliseconds: milliseconds) { () throws(PostgresFailure) in
       let nodes = try connection.perform(

@@ -217,6 +217,20 @@ package final class ClusterMember: Sendable {
     return head
   }
 
+  /// Returns the lease of an epoch in which this node is the owner, or `nil` if it is not.
+  package func lease(of epoch: UInt64) -> EpochLease? {
+    state.withLock { $0.serving }.flatMap { $0.epoch == epoch ? $0 : nil }
+  }
+
+  /// Notes that another node says that it owns the project in an epoch. If this node owned it in an earlier one, it does
+  /// not any more.
+  package func noteOwner(in epoch: UInt64) {
+    state.withLock { state in
+      guard !isHalted.load(ordering: .sequentiallyConsistent) else { return }
+      take(state.node.noteOwner(in: epoch), &state)
+    }
+  }
+
   // MARK: The end
 
   /// Gives the project away if this node owns it, and closes the replica, so that its files can be served alone. Do not

@@ -171,6 +171,16 @@ package struct ClusterNode: Sendable {
     nextPoll = .min
   }
 
+  /// Notes that another node says that it owns the store in an epoch, which it does only if its takeover is durable. An owner
+  /// of an earlier epoch was replaced while the tables did not answer it, and steps down: it learns nothing else from them
+  /// later. An append that is under way is repeated until it is certain, as after the end of a session.
+  package mutating func noteOwner(in other: UInt64) -> [Action] {
+    switch role {
+    case .owner(let epoch), .leaving(let epoch): epoch < other ? stepDown() : []
+    case .follower: []
+    }
+  }
+
   /// Handles the answer to a request; `nil` if it was lost or takes too long. A later answer to the same number is ignored.
   package mutating func receive(_ reply: TableReply?, to number: Int, at now: Int64) -> [Action] {
     guard let (request, sentAt) = sent.removeValue(forKey: number), !isBroken else { return [] }

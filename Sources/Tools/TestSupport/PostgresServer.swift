@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Synchronization
 import Testing
 
 /// A PostgreSQL server for tests, on a socket in a temporary directory. It ends with this process. Tests that use it
@@ -8,7 +9,8 @@ package final class PostgresServer: Sendable {
   private static let programs = "/usr/lib/postgresql/15/bin"
   /// A short path, because that of a socket is limited to 107 bytes, which every user can reach.
   package let directory: String
-  private let process: Process
+  private let process: Mutex<Process>
+  private let arguments: [String]
 
   /// Creates a server and waits until it accepts connections. `settings` are such as `max_connections=20`. By
   /// default, it does not wait for the disk.
@@ -42,16 +44,19 @@ package final class PostgresServer: Sendable {
     let initializer = try initialize(data)
     initializer.waitUntilExit()
     try #require(initializer.terminationStatus == 0, "the data directory of PostgreSQL cannot be made")
-    process = try Self.start(
-      "postgres",
+    arguments =
       ["-D", data, "-k", directory]
-        + (["listen_addresses=", "log_min_messages=panic"] + settings).flatMap { ["-c", $0] })
-    let isReady = try OtherProcess.eventually { [directory] in
+      + (["listen_addresses=", "log_min_messages=panic"] + settings).flatMap { ["-c", $0] }
+    process = Mutex(try Self.start("postgres", arguments))
+    try #require(try OtherProcess.eventually { try acceptsConnections }, "the server does not accept connections")
+  }
+
+  private var acceptsConnections: Bool {
+    get throws {
       let ready = try Self.start("pg_isready", ["-q", "-h", directory])
       ready.waitUntilExit()
       return ready.terminationStatus == 0
     }
-    try #require(isReady, "the server does not accept connections")
   }
 
   deinit {
@@ -59,14 +64,40 @@ package final class PostgresServer: Sendable {
     try? FileManager.default.removeItem(atPath: directory)
   }
 
-  /// Stops the server.
+  /// Stops the server: it ends transactions and connections.
   package func stop() {
-    if process.isRunning { process.interrupt() }
-    process.waitUntilExit()
+    process.withLock { process in
+      if process.isRunning { process.interrupt() }
+      process.waitUntilExit()
+    }
   }
 
+  /// Kills the server, as `kill -9` does. Its other processes notice that, and end.
+  package func kill() {
+    process.withLock { process in
+      _ = Glibc.kill(process.processIdentifier, SIGKILL)
+      process.waitUntilExit()
+    }
+  }
+
+  /// Starts the server again on its data, after ``stop()`` or ``kill()``, and waits until it accepts connections.
+  /// - Throws: an error if it does not.
+  package func restart() throws {
+    let isReady = try OtherProcess.eventually {
+      // It refuses to start while processes of a killed one end.
+      try process.withLock { process throws in
+        if !process.isRunning { process = try Self.start("postgres", arguments) }
+      }
+      return try acceptsConnections
+    }
+    try #require(isReady, "the server does not accept connections")
+  }
+
+  /// The path of its socket.
+  package var socket: String { "\(directory)/.s.PGSQL.5432" }
+
   /// The process ID of the server.
-  package var processID: Int32 { process.processIdentifier }
+  package var processID: Int32 { process.withLock { $0.processIdentifier } }
 
   /// Returns the URL of a database. `role` is the name of the user.
   package func url(_ database: String, role: String = "hearth") -> String {

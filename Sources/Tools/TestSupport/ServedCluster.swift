@@ -26,19 +26,33 @@ package final class ServedCluster: Sendable {
   package let directory: TemporaryDirectory
   package let postgres: PostgresServer
   package let url: String
+  /// The links between the nodes, and from them to PostgreSQL, if a test can break them.
+  package let links: ClusterLinks?
   private let state: Mutex<[Node]>
   private let options: [String]
+  private let environments: [[String]]
 
   /// Makes a cluster of a project and starts its nodes, with further options. Their clients may read and write everything.
-  /// With `from`, the cluster begins with the data of that directory. `engine` returns the server that has the tables, and
-  /// the URL of an empty database.
+  ///
+  /// - Parameters:
+  ///   - source: a directory with whose data the cluster begins.
+  ///   - environments: variables such as `NAME=value` of the first nodes.
+  ///   - postgres: the server, which by default is made for the cluster.
+  ///   - standby: a server to which nodes change if the first one does not accept writes.
+  ///   - linksSeed: if not `nil`, tests can break ``links``, with this seed of random faults. No node can be added then.
   package init(
     nodes: Int = 3, project: String = ServedCluster.project, from source: String? = nil, serving options: [String] = [],
-    engine: () throws -> (PostgresServer, url: String) = ServedCluster.engine
+    environments: [[String]] = [], on postgres: PostgresServer? = nil, standby: PostgresServer? = nil,
+    linksSeed: UInt64? = nil
   ) throws {
     self.options = options
+    self.environments = environments
     directory = try TemporaryDirectory()
-    (postgres, url) = try engine()
+    let server = try postgres ?? PostgresServer()
+    self.postgres = server
+    links = try linksSeed.map { try ClusterLinks(nodes: nodes, to: server, seed: $0) }
+    let database = try server.makeDatabase("hearth")
+    url = standby.map { "\(database),\($0.directory)" } ?? database
     state = Mutex([])
     let rules = try directory.write("open.rules", Self.openRules)
     let storage = try directory.write("open-storage.rules", Self.openStorageRules)
@@ -54,12 +68,6 @@ package final class ServedCluster: Sendable {
     }
   }
 
-  /// Starts a server for the tables of one cluster.
-  package static func engine() throws -> (PostgresServer, url: String) {
-    let postgres = try PostgresServer()
-    return (postgres, try postgres.makeDatabase("hearth"))
-  }
-
   /// Starts one more node, with options of its own.
   package func add(serving options: [String] = []) throws -> Node {
     let node = try start(nodes.count, port: 0, options)
@@ -70,9 +78,12 @@ package final class ServedCluster: Sendable {
   private func start(_ number: Int, port: UInt16, _ options: [String]? = nil) throws -> Node {
     let process = try HearthBinary.start(
       [
-        "serve", "--port", "\(port)", "--cluster", url, "--cluster-key", directory.file("cluster.key"), "--data",
-        directory.file("node\(number + 1)"), "--metrics-address", "127.0.0.1:0",
-      ] + (options ?? self.options))
+        "serve", "--port", "\(port)", "--cluster", links?.url(of: number) ?? url, "--cluster-key",
+        directory.file("cluster.key"), "--data", directory.file("node\(number + 1)"), "--metrics-address",
+        "127.0.0.1:0",
+      ] + (links?.options(of: number) ?? []) + (options ?? self.options),
+      environment: environments.indices.contains(number) ? environments[number] : [])
+    try links?.join(process, number)
     let address = try process.waitForLine(prefix: "hearth: listening on http://127.0.0.1:", timeoutSeconds: 60)
     let metrics = try #require(try /metrics at http:\/\/127\.0\.0\.1:(\d+)\/metrics/.firstMatch(in: process.output))
     return Node(

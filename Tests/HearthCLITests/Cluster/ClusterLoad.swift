@@ -25,7 +25,18 @@ struct ClusterLoad: Sendable {
   let acknowledged = Observed(0)
   private let isStopped = Observed(false)
 
+  /// The time of the last acknowledgment of any client, and the longest time without one, in milliseconds.
+  private struct Progress {
+    var last: ContinuousClock.Instant?
+    var longestGap = 0
+  }
+
+  private let progress = Observed(Progress())
+
   init(_ ports: [UInt16]) { self.ports = ports }
+
+  /// The longest time in which no client got an acknowledgment, in milliseconds.
+  var longestGap: Int { progress.value.longestGap }
 
   /// Starts the clients. The returned function waits until all have ended.
   func start() -> () -> [Log] { startThreads(Self.clientCount) { run($0) } }
@@ -50,6 +61,7 @@ struct ClusterLoad: Sendable {
         case 200:
           log.acknowledged.insert(id)
           acknowledged.update { $0 += 1 }
+          noteAcknowledgment()
           let pause = ContinuousClock.now - last
           last = ContinuousClock.now
           log.longestPause = max(log.longestPause, Int(pause / .milliseconds(1)))
@@ -66,6 +78,16 @@ struct ClusterLoad: Sendable {
       }
     }
     return log
+  }
+
+  private func noteAcknowledgment() {
+    progress.update { progress in
+      let now = ContinuousClock.now
+      if let last = progress.last {
+        progress.longestGap = max(progress.longestGap, Int((now - last) / .milliseconds(1)))
+      }
+      progress.last = now
+    }
   }
 
   private func commit(_ id: String, _ client: Int) -> JSONNode {

@@ -57,11 +57,8 @@ import TestSupport
   @Test func lostCommitsAreReportedAndForgotten() async throws {
     try await onDedicatedThread {
       let primary = try PostgresServer()
-      let database = try primary.makeDatabase("hearth")
       let standby = try PostgresServer(standbyOf: primary)
-      let cluster = try ServedCluster(nodes: 2) {
-        (primary, "\(database),\(standby.directory)&target_session_attrs=read-write&connect_timeout=2")
-      }
+      let cluster = try ServedCluster(nodes: 2, on: primary, standby: standby)
       let owner = try cluster.owner()
       try cluster.waitUntilReading(1 - owner)
       try create("kept", cluster.ports[0])
@@ -105,7 +102,7 @@ import TestSupport
       #expect(
         cluster.nodes.contains { $0.process.output.contains("Listeners and feeds begin anew") },
         "\(cluster.nodes.map(\.process.output))")
-      // What was lost can be read.
+      // The lost commit can be read.
       let folders = try (1...2).flatMap { number in
         try FileManager.default.contentsOfDirectory(atPath: cluster.directory.file("node\(number)"))
           .filter { $0.hasPrefix("replica.diverged-") }.map { cluster.directory.file("node\(number)/\($0)") }

@@ -256,6 +256,7 @@ import TestSupport
       #expect(try refusal(common + data + ["--project", "other"]).contains("serves the project shop, not other"))
       #expect(try refusal(common + data + ["--rules", "x.rules"]).contains("hearth cluster deploy"))
       #expect(try refusal(common + data + ["--host", "0.0.0.0"]).contains("--peer-address 10.0.0.1:8090"))
+      #expect(try refusal(common + data + ["--peer-listen", "0.0.0.0:8090"]).contains("needs --peer-address"))
       #expect(try refusal(data + ["--project", "shop", "--cluster-key", key]).contains("needs --cluster"))
       #expect(try refusal(["--cluster", cluster.url, "--cluster-key", "/nowhere"] + data).contains("does not exist"))
       let other = try cluster.directory.write(

@@ -151,10 +151,29 @@ import TestSupport
     #expect(state.member(1)?.isDraining == true)
   }
 
+  /// A node does not wait for its caller to notice the difference: it could be the owner by then.
+  @Test(arguments: [-3600, 3600]) func aNodeWithAWrongClockTakesNothingOver(seconds: Int64) throws {
+    let (_, url, _) = try makeCluster("clock")
+    @Sendable func now() -> Int64 { Int64(Date.now.timeIntervalSince1970 * 1_000_000) }
+    let wrong = try PostgresTables(url, secret: 1, timeOfDay: { now() + seconds * 1_000_000 })
+    guard case .session(let session) = wrong.perform(.beginSession(node: 1, after: 0, renewal: 1)),
+      case .observed = wrong.perform(.observe(after: 0))
+    else { throw try #require(wrong.lastFailure) }
+    #expect(wrong.perform(.takeOver(by: session, from: nil, epoch: 0)) == .notTaken)
+    // Its commits would get no time of the future.
+    let limit = try #require(wrong.timeLimit)
+    #expect(abs(limit - now()) < 60_000_000)
+    let right = try PostgresTables(url, secret: 1)
+    guard case .observed = right.perform(.observe(after: 0)),
+      case .takenOver = right.perform(.takeOver(by: session, from: nil, epoch: 0))
+    else { throw try #require(right.lastFailure) }
+  }
+
   @Test func differentClocksAreMeasured() {
     let first = ClockMeasurement(sent: 1000, tables: 601_100, received: 1200, at: 0)
     #expect(first.difference == 600_000 && first.error == 101)
     #expect(first.isBeyond(500_000) && !first.isWithin(600_000) && first.isWithin(601_000))
+    #expect(first.latest(at: 1_000_000) == 601_300 + 1_001_000)
     // A worse measurement does not replace a better one, unless it contradicts it.
     let worse = ClockMeasurement(sent: 0, tables: 610_000, received: 40_000, at: 1_000_000)
     #expect(first.improved(by: worse) == first)

@@ -14,6 +14,9 @@ enum ClusterOptions {
         "peer-address", "HOST:PORT",
         "where other nodes reach this one; port 0 chooses one (default: --host, port 0)"),
       .value(
+        "peer-listen", "HOST:PORT",
+        "where this node listens for them, if its address is translated (default: --peer-address)"),
+      .value(
         "snapshot-log", "BYTES", "write a snapshot after so much log of the cluster, if due (default: 256M)"),
       .value("kept-log", "TIME", "keep the log of this time for nodes that were away (default: 1h)"),
     ] + SharedFilesOption.options
@@ -28,7 +31,7 @@ enum ClusterOptions {
     guard arguments.accepts("cluster"),
       let url = arguments.value("cluster") ?? DatabaseChoice.environment(ClusterAddress.variable)
     else {
-      for option in ["cluster-key", "peer-address", "snapshot-log", "kept-log", "shared-files"]
+      for option in ["cluster-key", "peer-address", "peer-listen", "snapshot-log", "kept-log", "shared-files"]
       where arguments.accepts(option) && arguments.has(option) {
         throw arguments.refusal(of: [option], "needs --cluster")
       }
@@ -51,6 +54,10 @@ enum ClusterOptions {
     }
     let postgres = try ClusterAddress.url(url)
     var settings = ClusterSettings(url: postgres, key: key, peerAddress: address)
+    settings.peerListen = try Command.address(arguments, "peer-listen", example: "0.0.0.0:8090")
+    guard settings.peerListen == nil || arguments.has("peer-address") else {
+      throw arguments.refusal(of: ["peer-listen"], "needs --peer-address")
+    }
     if let bytes = try arguments.bytes("snapshot-log", in: 1 << 10...1 << 46) {
       settings.snapshots.logBytes = Int64(bytes)
     }

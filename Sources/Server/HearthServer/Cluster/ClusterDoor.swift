@@ -1,10 +1,13 @@
 import Gateway
 import GatewayCore
+import Replication
 import Synchronization
 import Transport
 
 /// Passes the requests that a node of a cluster receives to the project's stack if this node owns the cluster. Otherwise the
 /// node reads documents itself, and everything else goes to the owner. Health checks are answered by each node itself.
+///
+/// An owner whose lease is over may have been replaced without knowing it. Requests wait then, as for another node.
 final class ClusterDoor: RequestHandler {
   private let relay: Relay
   private let channels: ChannelRelays
@@ -13,6 +16,12 @@ final class ClusterDoor: RequestHandler {
 
   private struct Parts {
     var owned: StackRequests?
+    /// The lease without which `owned` gets no requests.
+    var lease: EpochLease?
+
+    /// The handler of requests that only the owner answers, if this node is the owner now.
+    var ownedNow: StackRequests? { lease?.holds == true ? owned : nil }
+
     var reads: FreshReads?
     /// Serves the log to other nodes.
     var log: LogStreamHandler?
@@ -27,8 +36,13 @@ final class ClusterDoor: RequestHandler {
     self.operations = operations
   }
 
-  /// Sets the handler of requests while this node owns the cluster, or `nil` if another node does.
-  func serve(_ requests: StackRequests?) { parts.withLock { $0.owned = requests } }
+  /// Sets the handler of requests while this node owns the cluster by a lease.
+  func serve(_ requests: StackRequests, by lease: EpochLease?) {
+    parts.withLock { ($0.owned, $0.lease) = (requests, lease) }
+  }
+
+  /// Notes that another node owns the cluster.
+  func serveNothing() { parts.withLock { ($0.owned, $0.lease) = (nil, nil) } }
 
   /// Sets the handler of reads while another node owns the cluster, or `nil` if this node cannot read.
   func read(_ reads: FreshReads?) { parts.withLock { $0.reads = reads } }
@@ -36,8 +50,8 @@ final class ClusterDoor: RequestHandler {
   /// Sets the handler of the nodes that follow the log, and the number of this node.
   func join(_ log: LogStreamHandler, node: UInt16) { parts.withLock { ($0.log, $0.node) = (log, node) } }
 
-  /// Whether requests are served here.
-  var isOwner: Bool { parts.withLock { $0.owned != nil } }
+  /// Whether this node is the owner now, and serves requests.
+  var isOwner: Bool { parts.withLock { $0.ownedNow != nil } }
 
   func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
     let handler = exchange.chosen ?? choose(request)
@@ -56,7 +70,7 @@ final class ClusterDoor: RequestHandler {
     let parts = parts.withLock { $0 }
     if request.isFromNode { return parts.log ?? relay }
     if let node = HTTPGateway.nodeOfChannel(in: request) { return handler(ofChannelAt: node, request, parts) }
-    if let owned = parts.owned { return owned }
+    if let owned = parts.ownedNow { return owned }
     // A relay refuses requests that another node relayed: their node must look for the owner again.
     guard let reads = parts.reads, !request.isRelayed else { return relay }
     return reads.handler(of: request) ?? relay

@@ -9,6 +9,9 @@ package struct ClusterSettings: Sendable {
   package var key: ClusterKey
   /// The address at which other nodes reach this one. Port 0 chooses a free port.
   package var peerAddress: HearthConfiguration.Address
+  /// The address at which this node accepts connections of the others, if it is another one than they use, because of a
+  /// translation of addresses in between. Port 0 chooses a free port, which ``peerAddress`` has too if its port is 0.
+  package var peerListen: HearthConfiguration.Address?
   /// When this node writes snapshots, and how much log it keeps.
   package var snapshots = SnapshotSettings()
 
@@ -40,6 +43,17 @@ package struct ClusterSettings: Sendable {
 }
 
 extension NodeAddress {
+  /// An address from the options, with another port if its port is 0.
+  init(_ address: HearthConfiguration.Address, otherwise port: Int) {
+    self.init(host: address.host, port: address.port == 0 ? port : address.port)
+  }
+
+  /// The address by which this machine itself reaches a server that listens at this one.
+  var reachableHere: NodeAddress {
+    let host = ["0.0.0.0": "127.0.0.1", "::": "::1"][host] ?? host
+    return NodeAddress(host: host, port: port)
+  }
+
   /// Reads the form of ``description``. Returns `nil` for another form.
   init?(text: String) {
     guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),

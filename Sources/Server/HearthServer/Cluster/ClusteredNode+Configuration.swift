@@ -12,6 +12,7 @@ extension ClusteredNode {
   func configuration(with deployed: ClusterConfiguration) throws(HearthError) -> HearthConfiguration {
     var configuration = configuration
     configuration.project = project
+    configuration.clock = Clock { [tables, clock = configuration.clock] in min(clock.now(), tables.timeLimit ?? .max) }
     try self.deployed.apply(deployed, to: &configuration)
     return configuration
   }
@@ -32,7 +33,7 @@ extension ClusteredNode {
         state.withLock { ($0.version, $0.deployed) = newest }
         member.feed.setConfiguration(newest.version)
       } else {
-        door.serve(nil)
+        door.serveNothing()
         owner.set(nil)
         try serve(newest, epoch, before.floor)
       }
@@ -99,7 +100,7 @@ extension ClusteredNode {
   func renew() {
     let before = state.withLock { $0 }
     guard let epoch = before.epoch else { return }
-    door.serve(nil)
+    door.serveNothing()
     owner.set(nil)
     do throws(HearthError) { try serve((before.version, before.deployed), epoch, before.floor) } catch {
       configuration.log(.error, "cluster.loss", "the project cannot be opened again: \(error.description)")

@@ -49,6 +49,10 @@ final class ClusteredNode: Sendable {
     var isRetryDue = false
     /// Whether the replica is being loaded anew.
     var isJoining = false
+    /// The addresses of the other nodes that PostgreSQL named last.
+    var nodes: [NodeAddress] = []
+    /// The latest epoch in which a node said that it is the owner.
+    var foundEpoch: UInt64 = 0
   }
 
   let configuration: HearthConfiguration
@@ -57,16 +61,21 @@ final class ClusteredNode: Sendable {
   /// The times that this node became the owner.
   let takeovers = Atomic(0)
   private let keeper: SnapshotKeeper
-  private let tables: PostgresTables
+  let tables: PostgresTables
   let catalog: ClusterCatalog
   private let peers: NodeServer
+  /// The address that other nodes use.
   private let address: NodeAddress
-  private let relay: Relay
+  /// The address that this node itself uses, which its own requests can reach also behind a translation of addresses.
+  private let ownAddress: NodeAddress
+  let relay: Relay
   let owner: KnownAddress
   let deployed: DeployedFiles
   let replica: Replica
   private let follower: LogFollower
   private let channels: ChannelRelays
+  let search: OwnerSearch
+  let searching = DispatchQueue(label: "hearth.cluster.search")
   private let watch = Mutex(NodeWatch())
   private let timing: ClusterTiming
   let state = Mutex(State())
@@ -114,10 +123,10 @@ final class ClusteredNode: Sendable {
       relay = try Relay(key: key, configuration: relaying) { owner.target }
       channels = ChannelRelays(key: key, relaying)
       door = ClusterDoor(relay, channels, operations: operations)
-      peers = try NodeServer(
-        key: key, host: settings.peerAddress.host, port: settings.peerAddress.port, limits: limits,
-        handler: door)
-      address = try peers.start()
+      let listen = settings.peerListen ?? settings.peerAddress
+      peers = try NodeServer(key: key, host: listen.host, port: listen.port, limits: limits, handler: door)
+      ownAddress = try peers.start().reachableHere
+      address = settings.peerListen == nil ? ownAddress : NodeAddress(settings.peerAddress, otherwise: ownAddress.port)
       let registration = try NodeRegistration.register(
         directory: directory.path, lockFile: directory.lockFile, address: address.description,
         software: Server.version, in: catalog, timing: timing)
@@ -135,8 +144,10 @@ final class ClusteredNode: Sendable {
         SnapshotReport.log(event, configuration)
       }
       door.join(LogStreamHandler(member), node: UInt16(truncatingIfNeeded: registration.node))
+      let client = try NodeClient(key: key)
+      search = OwnerSearch(client) { events.node?.found($0, $1) }
       follower = LogFollower(
-        member, try NodeClient(key: key),
+        member, client,
         configure: { version in queue.async { events.node?.configureFollowed(version) } })
     } catch { throw Self.error(error) }
     owned = makeOwned { [peers] stack in peers.cancelRequests { StackRequests.isOwned($0, by: stack) } }
@@ -162,19 +173,26 @@ final class ClusteredNode: Sendable {
   /// The requests that were relayed.
   var relayed: RelayCounts { relay.counts }
 
-  /// Why this node cannot serve clients: `cluster` if no node is known to own the cluster. Otherwise `nil`.
-  var unready: String? { owner.target == .none ? "cluster" : nil }
+  /// Why this node cannot serve clients: `cluster` if no node is known to own the cluster, this node does not reach the owner,
+  /// or it owned the cluster and its lease is over. Otherwise `nil`.
+  var unready: String? {
+    guard case .node(let target) = owner.target else { return "cluster" }
+    return (target == ownAddress ? door.isOwner : !follower.isCutOff) ? nil : "cluster"
+  }
 
   // MARK: Lifetime
 
   /// Takes part in the cluster from now on.
   func start() {
     configuration.log(
-      .info, "cluster.joined", "node \(number) of the cluster of project \(project), at \(address)",
+      .info, "cluster.joined",
+      "node \(number) of the cluster of project \(project), at \(address)"
+        + (address == ownAddress ? "" : ", listening for nodes at \(ownAddress)"),
       [("node", .integer(Int(number))), ("address", .text(address.description))])
     member.start()
     keeper.start()
     queue.async { self.poll() }
+    searchOwner()
   }
 
   /// Gives the project away if this node owns it, and waits until that is in the log, at most a few seconds. Requests are
@@ -257,8 +275,8 @@ final class ClusteredNode: Sendable {
       (state.version, state.deployed) = newest
     }
     member.feed.setConfiguration(newest.version)
-    door.serve(requests)
-    owner.set(address)
+    door.serve(requests, by: member.lease(of: epoch))
+    owner.set(ownAddress)
     relay.targetChanged()
   }
 
@@ -270,7 +288,7 @@ final class ClusteredNode: Sendable {
         return state.epoch
       }) != nil
     else { return }
-    door.serve(nil)
+    door.serveNothing()
     owner.set(nil)
     owned.retire()
     closeRetired()
@@ -286,7 +304,7 @@ final class ClusteredNode: Sendable {
   /// Gives the project away: new requests wait for the next owner, then the log gets the handover.
   private func giveAway() {
     guard case .owner = member.status.role else { return }
-    door.serve(nil)
+    door.serveNothing()
     owner.set(nil)
     member.handOver()
   }
@@ -323,14 +341,16 @@ final class ClusteredNode: Sendable {
       follow(nil as NodeAddress?)
     case .ended:
       state.withLock { $0.isJoining = false }
-      guard state.withLock({ $0.epoch == nil }), case .node(let found) = owner.target, found != address else { return }
+      guard state.withLock({ $0.epoch == nil }), case .node(let found) = owner.target, found != ownAddress else {
+        return
+      }
       follow(found)
     case .loading, .failed: break
     }
   }
 
   /// Follows the log of a node. With `nil`, ends that and everything that this node reads itself.
-  private func follow(_ address: NodeAddress?) {
+  func follow(_ address: NodeAddress?) {
     if address == nil {
       door.read(nil)
       followed.retire()
@@ -404,7 +424,7 @@ final class ClusteredNode: Sendable {
   fileprivate func readAnew() {
     queue.async { [self] in
       guard state.withLock({ $0.epoch == nil }), followed.stack != nil, case .node(let found) = owner.target,
-        found != address
+        found != ownAddress
       else { return }
       follow(nil as NodeAddress?)
       follow(found)
@@ -433,6 +453,8 @@ final class ClusteredNode: Sendable {
     // It could not be opened before.
     if followed.stack == nil, state.withLock({ $0.epoch == nil && $0.followed != nil }) { readWhenNewest() }
     do throws(PostgresFailure) {
+      // A question without an answer would only keep this queue busy.
+      if isCutOff { throw tables.lastFailure ?? .noAnswer }
       let cluster = try catalog.state()
       channels.update(watch.withLock { $0.note(cluster.members, at: BootTime.now()) })
       let problem = state.withLock { state in
@@ -440,7 +462,12 @@ final class ClusteredNode: Sendable {
         return state.problem
       }
       if problem != nil { configuration.log(.info, "cluster.postgres", "PostgreSQL answers again") }
-      if state.withLock({ $0.epoch }) == nil, owner.target == .none, let session = member.status.owner {
+      let others = cluster.members.filter { $0.node != number && $0.session?.isLive == true }
+      state.withLock { $0.nodes = others.compactMap { NodeAddress(text: $0.address) } }
+      if state.withLock({ $0.epoch }) == nil, let session = member.status.owner,
+        let address = cluster.member(session.node).flatMap({ NodeAddress(text: $0.address) }),
+        owner.target != .node(address)
+      {
         follow(session.node)
       }
       // A node that loads its replica does not see who the owner is.

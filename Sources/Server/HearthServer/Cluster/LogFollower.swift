@@ -34,6 +34,8 @@ final class LogFollower: FreshnessGate {
     var isSweeping = false
     /// The tries to connect since the replica last had what an answer asked for.
     var tries = 0
+    /// The streams that ended since one brought something.
+    var failures = 0
     var isStopped = false
   }
 
@@ -68,7 +70,7 @@ final class LogFollower: FreshnessGate {
       if address == nil { state.configuration = -1 }
       guard state.address != address, !state.isStopped else { return false }
       state.address = address
-      state.tries = 0
+      (state.tries, state.failures) = (0, 0)
       return true
     }
     guard isNew else { return }
@@ -105,6 +107,11 @@ final class LogFollower: FreshnessGate {
     }
     for waiter in waiters { waiter.answer(false) }
   }
+
+  /// Whether several streams in a row brought nothing: the owner is out of reach.
+  var isCutOff: Bool { state.withLock { $0.failures >= Self.failuresMax } }
+
+  private static let failuresMax = 3
 
   // MARK: Questions
 
@@ -221,6 +228,7 @@ final class LogFollower: FreshnessGate {
     var messages: [EntryMessage] = []
     let stream = state.withLock { state -> NodeStream? in
       guard state.streams == number, let stream = state.stream else { return nil }
+      state.failures = 0
       state.reader.append(bytes)
       do throws(EntryMessageReader.Malformed) {
         while let message = try state.reader.next() { messages.append(message) }
@@ -265,6 +273,7 @@ final class LogFollower: FreshnessGate {
     if state.withLock({ $0.tries == 0 }) { member.noteStreamEnded() }
     let pause = state.withLock { state in
       state.tries += 1
+      state.failures += 1
       return min(Self.connectMilliseconds << min(state.tries, 10), Self.connectMillisecondsMax)
     }
     queue.asyncAfter(deadline: .now() + .milliseconds(pause)) { [weak self] in self?.connect() }

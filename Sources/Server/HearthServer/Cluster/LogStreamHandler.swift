@@ -4,7 +4,8 @@ import Replication
 import SharedLog
 import Transport
 
-/// Serves the log of the project to the other nodes, at the node that owns it: `POST /log?after=SEQUENCE`.
+/// Serves the log of the project to the other nodes, at the node that owns it: `POST /log?after=SEQUENCE`. It also tells
+/// nodes that look for the owner that they found it: `POST /owner`, whose response is the epoch, in 8 bytes.
 ///
 /// The response is a stream of ``EntryMessage``s. The body of the request is a sequence of questions: numbers of 8 bytes,
 /// little-endian. The answer to a question follows all entries that were appended before the question arrived. So the node
@@ -12,6 +13,8 @@ import Transport
 final class LogStreamHandler: RequestHandler {
   /// The path of the stream.
   static let path = "/log"
+  /// The path of the question of a node that looks for the owner.
+  static let ownerPath = "/owner"
 
   private let member: ClusterMember
 
@@ -24,6 +27,10 @@ final class LogStreamHandler: RequestHandler {
 
   func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
     let (path, query) = request.target.pathAndQuery
+    if path.elementsEqual(Self.ownerPath.utf8) {
+      answerAsOwner(exchange)
+      return nil
+    }
     guard path.elementsEqual(Self.path.utf8), let epoch = member.feed.epoch,
       let after = query.dropping("after=").flatMap({ UInt64(String(decoding: $0, as: UTF8.self)) })
     else {
@@ -33,6 +40,16 @@ final class LogStreamHandler: RequestHandler {
     let stream = LogStream(member, exchange, epoch: epoch, after: after)
     stream.start()
     return stream
+  }
+
+  /// Responds with the epoch, if this node owns the project now and serves it.
+  private func answerAsOwner(_ exchange: Exchange) {
+    guard let epoch = member.feed.epoch, member.feed.configuration != nil, member.readIndex(in: epoch) != nil else {
+      return exchange.refuseAsNotOwner()
+    }
+    exchange.respond(
+      status: 200, headers: { _ in }, compressible: false,
+      body: { body in withUnsafeBytes(of: epoch.littleEndian) { body.append(contentsOf: $0) } })
   }
 }
 

@@ -1,0 +1,40 @@
+import Dispatch
+import Replication
+import SharedLog
+import Synchronization
+import Transport
+
+/// The search of a node for the owner among the other nodes, while PostgreSQL does not answer it.
+extension ClusteredNode {
+  /// The silence of PostgreSQL after which a node asks the others, in microseconds. A lease is over then, or about to be.
+  private static let silence: Int64 = 2_000_000
+
+  var isCutOff: Bool { member.status.silence.map { $0 >= Self.silence } ?? false }
+
+  /// Asks the other nodes once a second, if PostgreSQL does not answer. It has a queue of its own, because requests to
+  /// PostgreSQL are waited for on the other one.
+  func searchOwner() {
+    guard !state.withLock({ $0.isStopping }) else { return }
+    searching.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.searchOwner() }
+    guard isCutOff, !member.status.isJoining else { return }
+    search.ask(state.withLock { $0.nodes })
+  }
+
+  /// Handles the answer of an owner: relays requests to it, and follows its log.
+  func found(_ address: NodeAddress, _ epoch: UInt64) {
+    guard isCutOff else { return }
+    // An owner of an earlier epoch closes the project first. The next answer leads on.
+    guard member.status.role == .follower, state.withLock({ $0.epoch == nil }) else {
+      return member.noteOwner(in: epoch)
+    }
+    let isNew = state.withLock { state in
+      guard epoch >= state.foundEpoch, state.epoch == nil, !state.isStopping else { return false }
+      state.foundEpoch = epoch
+      return true
+    }
+    guard isNew, owner.target != .node(address) else { return }
+    owner.set(address)
+    relay.targetChanged()
+    follow(address)
+  }
+}

@@ -1,0 +1,94 @@
+import Foundation
+import Testing
+import TestSupport
+
+/// Three nodes whose links to each other and to PostgreSQL break under load, and are healed.
+@Suite(.needs(.hearth), .needs(.postgres), .needs(.tool(.setpriv)), .serialized) struct ClusterPartitionTests {
+  /// The links that break.
+  enum Partition: String, CaseIterable, Sendable {
+    /// Connections of the owner to PostgreSQL are reset.
+    case ownerCutFromPostgres
+    /// Those are silent, in both directions or in one.
+    case ownerHeldFromPostgres, ownerRequestsHeld, ownerAnswersHeld
+    /// One of the other nodes and the owner do not hear each other.
+    case ownerHeldFromAFollower
+    case followerCutFromPostgres
+    /// A node hears nobody, except for clients.
+    case followerIsolated, ownerIsolated
+  }
+
+  @Test(arguments: Partition.allCases, TestSeeds.of("HEARTH_CLUSTER_SEED", otherwise: [1]))
+  func nothingIsLostInAPartition(_ partition: Partition, seed: UInt64) async throws {
+    try await onDedicatedThread {
+      let run = try FaultRun(ServedCluster(linksSeed: seed))
+      let (cluster, links) = (run.cluster, try run.links)
+      let owner = try cluster.owner()
+      let (follower, other) = ((owner + 1) % 3, (owner + 2) % 3)
+      let epoch = try run.epoch
+      switch partition {
+      case .ownerCutFromPostgres: links.set(.cut, toPostgresFrom: owner)
+      case .ownerHeldFromPostgres: links.set(.hold, toPostgresFrom: owner)
+      case .ownerRequestsHeld: links.set(.holdRequests, toPostgresFrom: owner)
+      case .ownerAnswersHeld: links.set(.holdAnswers, toPostgresFrom: owner)
+      case .ownerHeldFromAFollower:
+        links.set(.hold, from: follower, to: owner)
+        links.set(.hold, from: owner, to: follower)
+      case .followerCutFromPostgres: links.set(.cut, toPostgresFrom: follower)
+      case .followerIsolated: links.set(.hold, around: follower)
+      case .ownerIsolated: links.set(.hold, around: owner)
+      }
+      switch partition {
+      case .ownerCutFromPostgres, .ownerHeldFromPostgres, .ownerRequestsHeld, .ownerAnswersHeld:
+        _ = try cluster.owner(after: owner)
+        try run.waitForSilence(of: owner)
+        // The former owner passes requests to the next one.
+        try run.waitUntilServing(owner, "\(partition), broken")
+      case .ownerIsolated:
+        _ = try cluster.owner(after: owner)
+        try run.waitForSilence(of: owner)
+        // Its replica may be old.
+        #expect(run.statusOfRead(at: owner) != 200)
+        try run.waitUntilUnready(owner)
+      case .ownerHeldFromAFollower:
+        try run.waitForRenewals(5, of: owner)
+        try run.waitUntilServing(other, "\(partition), broken")
+        #expect(run.statusOfRead(at: follower) != 200)
+        try run.waitUntilUnready(follower)
+      case .followerCutFromPostgres:
+        try run.waitForSilence(of: follower)
+        for node in cluster.ports.indices { try run.waitUntilServing(node, "\(partition), broken") }
+      case .followerIsolated:
+        try run.waitForSilence(of: follower)
+        #expect(run.statusOfRead(at: follower) != 200)
+        try run.waitUntilUnready(follower)
+      }
+      try run.commit(100)
+      switch partition {
+      case .ownerHeldFromAFollower, .followerCutFromPostgres, .followerIsolated: #expect(try run.epoch == epoch)
+      default: #expect(try run.epoch > epoch)
+      }
+      links.setAll(.none)
+      try run.finish("\(partition)")
+      // The former owner reads again by itself.
+      let last = try cluster.owner()
+      for node in cluster.ports.indices where node != last { try cluster.waitUntilReading(node) }
+    }
+  }
+
+  /// The server gets requests and acts, but its answer is lost with the connection, again and again: between nodes, and
+  /// between them and PostgreSQL.
+  @Test(arguments: TestSeeds.of("HEARTH_CLUSTER_SEED", otherwise: [1]))
+  func incrementsAreExactWhenAnswersAreLost(seed: UInt64) async throws {
+    try await onDedicatedThread {
+      let run = try FaultRun(ServedCluster(linksSeed: seed))
+      let links = try run.links
+      links.setAll(.loseAnswers(oneIn: 20))
+      #expect(links.lostByPostgres.wait(secondsMax: 60) { $0 >= 50 }, "\(links.lostByPostgres.value)")
+      #expect(links.lostByNodes.wait(secondsMax: 60) { $0 >= 50 }, "\(links.lostByNodes.value)")
+      try run.commit(100)
+      links.setAll(.none)
+      let lost = (links.lostByPostgres.value, links.lostByNodes.value)
+      try run.finish("lost answers: \(lost.0) of PostgreSQL, \(lost.1) of nodes")
+    }
+  }
+}
