@@ -52,7 +52,7 @@ struct InputBuffer: ~Copyable {
     memory == nil || pool.canEverReserve(wholeCapacity(expected) - BufferPool.bufferBytes)
   }
 
-  /// Takes memory after a wait: a buffer if there is none, otherwise all that a message of `expected` bytes still needs,
+  /// Takes memory after a wait: a buffer if it has not one yet, otherwise all that a message of `expected` bytes still needs,
   /// so that it need not wait again. Returns `false` if too little is free.
   mutating func takeAwaited(_ expected: Int?, pool: BufferPool) -> Bool {
     if memory == nil {

@@ -108,7 +108,7 @@ package struct EncodedValue {
     return time.map { .timestamp($0) }
   }
 
-  /// Removes a number of at most 63 bits from the front. Returns `nil` if there is none.
+  /// Removes a number of at most 63 bits from the front. Returns `nil` if the bytes have another form.
   @inline(__always)
   private static func takeVarint(_ bytes: inout Slice<UnsafeRawBufferPointer>) -> UInt64? {
     var number: UInt64 = 0
