@@ -14,8 +14,13 @@ package final class MemoryShare: Sendable {
 
   /// Takes bytes, or returns `false` if fewer than `rest` would be left.
   package func take(_ bytes: Int, leaving rest: Int = 0) -> Bool {
-    if used.add(bytes, ordering: .relaxed).newValue <= bytesMax - rest { return true }
-    used.subtract(bytes, ordering: .relaxed)
+    var found = used.load(ordering: .relaxed)
+    // Never more than permitted, not even for a moment: others would find too little then.
+    while found + bytes <= bytesMax - rest {
+      let (isTaken, now) = used.weakCompareExchange(expected: found, desired: found + bytes, ordering: .relaxed)
+      if isTaken { return true }
+      found = now
+    }
     return false
   }
 

@@ -8,7 +8,10 @@ import Testing
     #expect(LogLoss(loss.text) == loss)
   }
 
-  @Test(arguments: ["", "1 2", "1 2 3 4", "x 2 3", "1 -2 3", "1 2 ", "1  3", "10000000000000000 1 1"])
+  @Test(arguments: [
+    "", "1 2", "1 2 3 4", "x 2 3", "1 -2 3", "1 2 ", "1  3", "10000000000000000 1 1", "1 1 -1",
+    "1 1 9223372036854775807",
+  ])
   func otherTextsAreRefused(text: String) {
     #expect(LogLoss(text) == nil)
   }

@@ -130,8 +130,7 @@ extension ClusterMember {
     }
     let applied = replica.applied
     state.withLock { state in
-      state.isJoining = false
-      state.failure = nil
+      (state.isJoining, state.failure, state.lastAnswer) = (false, nil, nil)
       state.node.restart(after: applied, renewal: .random(in: 0..<1 << 62))
     }
     tell(.ended(applied, aside: aside.flatMap { access("\(joining.folder.path)/\($0)", F_OK) == 0 ? $0 : nil }))

@@ -8,6 +8,9 @@ package struct LogLoss: Equatable, Sendable {
   /// The time of the report by the clock of that node, in seconds since 1970.
   package let seconds: Int64
 
+  /// The end of the year 9999.
+  private static let secondsMax: Int64 = 253_402_300_799
+
   package init(number: UInt64, node: UInt32, seconds: Int64) {
     (self.number, self.node, self.seconds) = (number, node, seconds)
   }
@@ -16,7 +19,7 @@ package struct LogLoss: Equatable, Sendable {
   package init?(_ text: String) {
     let words = text.split(separator: " ", omittingEmptySubsequences: false)
     guard words.count == 3, let number = UInt64(words[0], radix: 16), let node = UInt32(words[1]),
-      let seconds = Int64(words[2])
+      let seconds = Int64(words[2]), (0...Self.secondsMax).contains(seconds)
     else { return nil }
     self.init(number: number, node: node, seconds: seconds)
   }

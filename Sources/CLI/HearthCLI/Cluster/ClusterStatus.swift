@@ -100,11 +100,10 @@ struct ClusterStatus {
 
       """
     if let loss = state.loss {
-      text += """
-        \(terminal.red("PostgreSQL lost acknowledged commits")); node \(loss.node) noticed it at         \(Timestamp(uncheckedMicroseconds: loss.seconds * 1_000_000)).         The lost commits are in the folder replica.diverged-… of that node.
-
-
-        """
+      text +=
+        terminal.red("PostgreSQL lost acknowledged commits")
+        + "; node \(loss.node) noticed it at \(Self.noticed(loss)). They are in the folder replica.diverged-… of that node, and "
+        + (state.isLossAnswered ? "listeners have begun anew.\n\n" : "listeners have not begun anew yet.\n\n")
     }
     return text + findings.table(on: terminal)
   }
@@ -152,6 +151,10 @@ struct ClusterStatus {
     }
   }
 
+  private static func noticed(_ loss: LogLoss) -> String {
+    Timestamp(uncheckedMicroseconds: loss.seconds * 1_000_000).description
+  }
+
   /// Returns a time with one decimal place.
   private static func seconds(_ milliseconds: Int64) -> String { "\(milliseconds / 1000).\(milliseconds % 1000 / 100)" }
 
@@ -183,7 +186,7 @@ struct ClusterStatus {
         json.key("loss")
         json.beginObject()
         json.add("node", Int(loss.node))
-        json.add("noticed", Timestamp(uncheckedMicroseconds: loss.seconds * 1_000_000).description)
+        json.add("noticed", Self.noticed(loss))
         json.add("isAnswered", state.isLossAnswered)
         json.endObject()
       }

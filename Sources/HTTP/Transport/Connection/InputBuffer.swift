@@ -118,9 +118,9 @@ struct InputBuffer: ~Copyable {
 final class BufferPool {
   /// The purpose of memory beyond the buffers of the standard size. It decides how much of the share must stay free.
   enum Use {
-    /// The start of a connection.
+    /// The start of a connection, and bytes whose request cannot wait for memory, such as those over HTTP/2.
     case start
-    /// A part of a body, or other bytes of a request.
+    /// A part of a body.
     case body
     /// The rest of a body that has waited for it.
     case awaited
@@ -162,7 +162,7 @@ final class BufferPool {
   }
 
   /// Takes bytes of the share, or returns `false` if too few are left for this use.
-  func reserve(_ bytes: Int, for use: Use = .body) -> Bool {
+  func reserve(_ bytes: Int, for use: Use = .start) -> Bool {
     guard share.take(bytes, leaving: keptBytes(from: use)) else { return false }
     reservedBytes += bytes
     return true

@@ -63,10 +63,16 @@ extension ClusteredNode {
   }
 
   /// Stores the configuration of this node again if PostgreSQL has lost it: another one that is deployed would get its number,
-  /// and would not be put in force. `newest` is the version that PostgreSQL has.
-  func restoreConfiguration(_ newest: Int64) throws(PostgresFailure) {
+  /// and would not be put in force. If that has happened already, which is possible after an outage only, stores the other one
+  /// under a number of its own. `newest` is the version that PostgreSQL has.
+  func restoreConfiguration(_ newest: Int64, afterOutage: Bool) throws(PostgresFailure) {
     let own = state.withLock { $0.epoch == nil ? $0.followed : ($0.version, $0.deployed) }
-    guard let (version, deployed) = own, version > newest else { return }
+    guard let (version, deployed) = own else { return }
+    if version == newest, afterOutage, let other = try catalog.configuration(version: version), other != deployed {
+      _ = try catalog.deploy(other, after: version)
+      return
+    }
+    guard version > newest else { return }
     var wanted = deployed
     for last in newest..<version {
       guard try catalog.deploy(wanted, after: last) == nil else { continue }
@@ -77,7 +83,9 @@ extension ClusteredNode {
     if wanted != deployed { _ = try catalog.deploy(wanted, after: version) }
     configuration.log(
       .error, "cluster.configuration",
-      "PostgreSQL lost configuration \(version), which was deployed; node \(number) has stored it again")
+      "PostgreSQL lost configuration \(version), which was deployed; "
+        + (wanted == deployed
+          ? "node \(number) has stored it again" : "another one was deployed meanwhile, and is put in force"))
   }
 
   // MARK: Losses

@@ -9,14 +9,18 @@ extension ClusteredNode {
   /// The silence of PostgreSQL after which a node asks the others, in microseconds. A lease is over then, or about to be.
   private static let silence: Int64 = 2_000_000
 
-  var isCutOff: Bool { member.status.silence.map { $0 >= Self.silence } ?? false }
+  /// Whether PostgreSQL does not answer. A node that loads its replica sends it nothing with which that could be told.
+  var isCutOff: Bool {
+    let status = member.status
+    return !status.isJoining && (status.silence.map { $0 >= Self.silence } ?? false)
+  }
 
   /// Asks the other nodes once a second, if PostgreSQL does not answer. It has a queue of its own, because requests to
   /// PostgreSQL are waited for on the other one.
   func searchOwner() {
     guard !state.withLock({ $0.isStopping }) else { return }
     searching.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.searchOwner() }
-    guard isCutOff, !member.status.isJoining else { return }
+    guard isCutOff else { return }
     search.ask(state.withLock { $0.nodes })
   }
 
@@ -33,8 +37,13 @@ extension ClusteredNode {
       return true
     }
     guard isNew, owner.target != .node(address) else { return }
+    // PostgreSQL may have lost commits before that owner's epoch, and this node cannot ask whether its replica has them. So it
+    // reads nothing itself: without PostgreSQL, it gets no configuration to read by.
+    follow(nil as NodeAddress?)
     owner.set(address)
     relay.targetChanged()
     follow(address)
+    // This node may have become the owner meanwhile.
+    if state.withLock({ $0.epoch != nil }) { owner.set(ownAddress) }
   }
 }

@@ -67,7 +67,7 @@ final class ClusteredNode: Sendable {
   /// The address that other nodes use.
   private let address: NodeAddress
   /// The address that this node itself uses, which its own requests can reach also behind a translation of addresses.
-  private let ownAddress: NodeAddress
+  let ownAddress: NodeAddress
   let relay: Relay
   let owner: KnownAddress
   let deployed: DeployedFiles
@@ -257,6 +257,7 @@ final class ClusteredNode: Sendable {
           + Self.error(error).description)
       state.withLock { $0.restsUntil = .now() + .seconds(Self.restSeconds) }
       member.setMayOwn(false)
+      owner.set(nil)
       giveAway()
     }
   }
@@ -370,6 +371,8 @@ final class ClusteredNode: Sendable {
     }
     guard version > before?.version ?? 0 else { return }
     do {
+      // A question without an answer would only keep this queue busy.
+      if isCutOff { throw tables.lastFailure ?? .noAnswer }
       guard let configuration = try catalog.configuration(version: version) else {
         throw HearthError.data("the cluster has no configuration \(version)")
       }
@@ -423,11 +426,10 @@ final class ClusteredNode: Sendable {
   /// database. Open streams end.
   fileprivate func readAnew() {
     queue.async { [self] in
-      guard state.withLock({ $0.epoch == nil }), followed.stack != nil, case .node(let found) = owner.target,
-        found != ownAddress
-      else { return }
+      guard state.withLock({ $0.epoch == nil }), followed.stack != nil else { return }
       follow(nil as NodeAddress?)
-      follow(found)
+      // Otherwise the next owner is followed as soon as it is known.
+      if case .node(let found) = owner.target, found != ownAddress { follow(found) }
     }
   }
 
@@ -472,7 +474,7 @@ final class ClusteredNode: Sendable {
       }
       // A node that loads its replica does not see who the owner is.
       if member.status.isJoining { follow(cluster.isOwnerLive ? cluster.owner : nil) }
-      try restoreConfiguration(cluster.configuration)
+      try restoreConfiguration(cluster.configuration, afterOutage: problem != nil)
       try reconfigure(cluster.configuration)
       if cluster.loss != nil, !cluster.isLossAnswered { renew() }
     } catch {

@@ -32,8 +32,10 @@ final class LogFollower: FreshnessGate {
     var unanswered: [Waiter] = []
     /// Whether ``sweep()`` is scheduled.
     var isSweeping = false
-    /// The tries to connect since the replica last had what an answer asked for.
+    /// The tries to connect since the replica last had what an answer asked for, or a stream lasted.
     var tries = 0
+    /// The time at which the stream was begun, in microseconds of `BootTime`.
+    var begun: Int64 = 0
     /// The streams that ended since one brought something.
     var failures = 0
     var isStopped = false
@@ -112,6 +114,8 @@ final class LogFollower: FreshnessGate {
   var isCutOff: Bool { state.withLock { $0.failures >= Self.failuresMax } }
 
   private static let failuresMax = 3
+  /// The time after which a stream has lasted, in microseconds.
+  private static let lasting: Int64 = 1_000_000
 
   // MARK: Questions
 
@@ -210,6 +214,7 @@ final class LogFollower: FreshnessGate {
       guard let address = state.address, state.stream == nil, !state.isStopped else { return nil }
       state.streams += 1
       state.reader = EntryMessageReader()
+      state.begun = BootTime.now()
       return (address, state.streams)
     }
     guard let (address, number) = begun else { return }
@@ -229,6 +234,8 @@ final class LogFollower: FreshnessGate {
     let stream = state.withLock { state -> NodeStream? in
       guard state.streams == number, let stream = state.stream else { return nil }
       state.failures = 0
+      // One that is refused at once would be tried again and again.
+      if state.tries > 0, BootTime.now() - state.begun > Self.lasting { state.tries = 0 }
       state.reader.append(bytes)
       do throws(EntryMessageReader.Malformed) {
         while let message = try state.reader.next() { messages.append(message) }
