@@ -9,7 +9,7 @@ extension ClusteredNode {
   /// The silence of PostgreSQL after which a node asks the others, in microseconds. A lease is over then, or about to be.
   private static let silence: Int64 = 2_000_000
 
-  /// Whether PostgreSQL does not answer. A node that loads its replica sends it nothing with which that could be told.
+  /// Whether PostgreSQL does not answer. That is unknown at a node that loads its replica, because it sends no requests.
   var isCutOff: Bool {
     let status = member.status
     return !status.isJoining && (status.silence.map { $0 >= Self.silence } ?? false)
