@@ -35,7 +35,9 @@ struct SimulatedService: Sendable {
     guard let id = DatabaseID(project: "p") else { throw Difference("no id") }
     self.id = id
     let store: any KeyValueStore =
-      if let store { store } else if usesLog { try LoggedMemory.open() } else { try LMDBStore.open(.inMemory(mapBytes: 1 << 30)) }
+      if let store { store } else if usesLog { try LoggedMemory.open() } else {
+        try LMDBStore.open(.inMemory(mapBytes: 1 << 30))
+      }
     self.store = store
     databases = DatabaseRegistry(
       clock: Clock { [time] in time.now }, idleSeconds: nil, adopts: adopts, freshness: freshness
