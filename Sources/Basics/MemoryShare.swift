@@ -3,7 +3,7 @@ import Synchronization
 /// A limited part of the memory of the process that many clients use together, in bytes.
 ///
 /// It only counts. Its users take bytes before they allocate memory, and give them back after they have freed it. Any
-/// thread may call it. Each call costs one atomic operation.
+/// thread may call it. Each call costs one or two atomic operations.
 package final class MemoryShare: Sendable {
   /// The most bytes that ``take(_:)`` lets its users have.
   package let bytesMax: Int

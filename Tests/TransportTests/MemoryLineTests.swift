@@ -1,3 +1,4 @@
+import Basics
 import Testing
 import TestSupport
 
@@ -104,6 +105,16 @@ import TestSupport
     client.send(Self.head(1_500_000))
     for _ in 0..<40 { client.send(Self.bytes(100_000)) }
     #expect(server.wait { server.server.openConnections == 0 })
+  }
+
+  /// A body over HTTP/2 cannot wait, and leaves memory for the start of other requests.
+  @Test func largePiecesLeaveMemoryForSmallOnes() {
+    let pool = BufferPool(MemoryShare(bytesMax: 1_000_000))
+    #expect(pool.reserve(400_000, for: .body) && !pool.reserve(200_000, for: .body))
+    #expect(pool.reserve(300_000) && !pool.reserve(100_000))
+    for _ in 0..<25 { #expect(pool.reserve(10_000)) }
+    pool.release(950_000)
+    #expect(pool.isWhole)
   }
 
   @Test func refusalsOverHTTP2() throws {

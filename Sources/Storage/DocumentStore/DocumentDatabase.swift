@@ -358,8 +358,8 @@ package final class DocumentDatabase: Sendable {
     return try BulkLoader(store: store, version: clock.now())
   }
 
-  /// Assigns a new incarnation, so ETags and resume tokens of the original do not match the copy, and those of commits that
-  /// were lost do not match what came in their place. A store that is empty stays so.
+  /// Assigns a new incarnation, so ETags and resume tokens of the original do not match the copy, and those of lost
+  /// commits do not match the commits in their place. A store that is empty stays so.
   /// - Throws: ``StorageError`` if the write fails.
   package static func renewIncarnation(_ store: any KeyValueStore) throws(StorageError) {
     guard try !checkFormat(store).isEmpty else { return }

@@ -56,13 +56,6 @@ package final class ClusterCatalog: Sendable {
       members: members)
   }
 
-  /// Returns the loss that a node reported, if no owner has renewed the databases since then.
-  /// - Throws: ``PostgresFailure``.
-  package func unansweredLoss() throws(PostgresFailure) -> LogLoss? {
-    let state = try state()
-    return state.isLossAnswered ? nil : state.loss
-  }
-
   /// Notes that each database has a new incarnation after a loss.
   /// - Throws: ``PostgresFailure``.
   package func answer(_ loss: LogLoss) throws(PostgresFailure) {

@@ -55,6 +55,9 @@ package struct ClusterState: Equatable, Sendable {
   /// The nodes, by number.
   package let members: [RegisteredNode]
 
+  /// The last loss, if no owner has renewed the databases since then.
+  package var unansweredLoss: LogLoss? { isLossAnswered ? nil : loss }
+
   /// The number of entries that the log has.
   package var entries: UInt64 { head < firstSequence ? 0 : head - firstSequence + 1 }
 

@@ -102,7 +102,7 @@ struct ClusterStatus {
     if let loss = state.loss {
       text +=
         terminal.red("PostgreSQL lost acknowledged commits")
-        + "; node \(loss.node) noticed it at \(Self.noticed(loss)). They are in the folder replica.diverged-… of that node, and "
+        + "; node \(loss.node) noticed it at \(Self.time(loss.seconds * 1_000_000)). They are in the folder replica.diverged-… of that node, and "
         + (state.isLossAnswered ? "listeners have begun anew.\n\n" : "listeners have not begun anew yet.\n\n")
     }
     return text + findings.table(on: terminal)
@@ -151,14 +151,10 @@ struct ClusterStatus {
     }
   }
 
-  private static func noticed(_ loss: LogLoss) -> String {
-    Timestamp(uncheckedMicroseconds: loss.seconds * 1_000_000).description
-  }
-
   /// Returns a time with one decimal place.
   private static func seconds(_ milliseconds: Int64) -> String { "\(milliseconds / 1000).\(milliseconds % 1000 / 100)" }
 
-  /// Returns a time of PostgreSQL's clock in whole seconds.
+  /// Returns a time in whole seconds.
   private static func time(_ microseconds: Int64) -> String {
     Timestamp(uncheckedMicroseconds: microseconds / 1_000_000 * 1_000_000).description
   }
@@ -186,7 +182,7 @@ struct ClusterStatus {
         json.key("loss")
         json.beginObject()
         json.add("node", Int(loss.node))
-        json.add("noticed", Self.noticed(loss))
+        json.add("noticed", Self.time(loss.seconds * 1_000_000))
         json.add("isAnswered", state.isLossAnswered)
         json.endObject()
       }

@@ -113,16 +113,16 @@ struct InputBuffer: ~Copyable {
 
 /// The memory for received bytes of the connections of one loop. All loops of a server share its limit.
 ///
-/// Large bodies cannot use up the share: a quarter of it is only for buffers of the standard size, with which every
-/// request begins, and another one only for bodies that have waited, so that there is always room to complete one.
+/// Large bodies cannot use up the share: a quarter of it is only for small pieces of memory, with which every request
+/// begins. Another quarter is not for bodies that can wait until they have waited, so that there is room to complete one.
 final class BufferPool {
   /// The purpose of memory beyond the buffers of the standard size. It decides how much of the share must stay free.
   enum Use {
-    /// The start of a connection, and bytes whose request cannot wait for memory, such as those over HTTP/2.
+    /// A small piece of memory, with which a connection or a request begins.
     case start
     /// A part of a body.
     case body
-    /// The rest of a body that has waited for it.
+    /// The rest of a body that has waited for it, or a large piece for a request that cannot wait, as over HTTP/2.
     case awaited
   }
 
@@ -161,8 +161,11 @@ final class BufferPool {
     return buffer
   }
 
+  /// Takes bytes of the share for a request that cannot wait for them, or returns `false` if too few are left.
+  func reserve(_ bytes: Int) -> Bool { reserve(bytes, for: bytes <= Self.bufferBytes ? .start : .awaited) }
+
   /// Takes bytes of the share, or returns `false` if too few are left for this use.
-  func reserve(_ bytes: Int, for use: Use = .start) -> Bool {
+  func reserve(_ bytes: Int, for use: Use) -> Bool {
     guard share.take(bytes, leaving: keptBytes(from: use)) else { return false }
     reservedBytes += bytes
     return true

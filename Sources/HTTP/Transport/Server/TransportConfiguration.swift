@@ -32,8 +32,8 @@ package struct TransportConfiguration: Sendable {
   package var bodyBytesMax = 11 * 1024 * 1024
   /// Bytes of all partly received requests together. A quarter is only for the first 16 KiB of requests, so bodies have
   /// the rest. If less is free than a request needs, the server stops reading it until others end, up to
-  /// `memorySeconds`, and then responds 429. If no first part fits, it closes the connections whose request heads have
-  /// been incomplete for the longest time.
+  /// `memorySeconds`, and then responds 429; over HTTP/2 at once. If no first part fits, it closes the connections whose
+  /// request heads have been incomplete for the longest time.
   package var bufferedBytesMax = 80 * 1024 * 1024
   /// Bytes of all responses together that wait for their clients to take them. Above this, the server disconnects the
   /// clients that take theirs slowest.

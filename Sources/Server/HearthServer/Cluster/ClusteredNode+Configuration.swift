@@ -69,7 +69,11 @@ extension ClusteredNode {
     let own = state.withLock { $0.epoch == nil ? $0.followed : ($0.version, $0.deployed) }
     guard let (version, deployed) = own else { return }
     if version == newest, afterOutage, let other = try catalog.configuration(version: version), other != deployed {
-      _ = try catalog.deploy(other, after: version)
+      guard try catalog.deploy(other, after: version) != nil else { return }
+      configuration.log(
+        .error, "cluster.configuration",
+        "PostgreSQL lost configuration \(version), and another one was deployed with its number; it is put in force as "
+          + "\(version + 1)")
       return
     }
     guard version > newest else { return }
@@ -94,7 +98,7 @@ extension ClusteredNode {
   /// have seen a lost commit begin anew.
   func answerLoss() throws(HearthError) {
     do {
-      guard let loss = try catalog.unansweredLoss() else { return }
+      guard let loss = try catalog.state().unansweredLoss else { return }
       for name in replica.databases { try DocumentDatabase.renewIncarnation(try member.store(name)) }
       try catalog.answer(loss)
       configuration.log(

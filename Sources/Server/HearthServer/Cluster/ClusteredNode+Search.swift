@@ -44,6 +44,8 @@ extension ClusteredNode {
     relay.targetChanged()
     follow(address)
     // This node may have become the owner meanwhile.
-    if state.withLock({ $0.epoch != nil }) { owner.set(ownAddress) }
+    guard state.withLock({ $0.epoch != nil }) else { return }
+    follow(nil as NodeAddress?)
+    owner.set(ownAddress)
   }
 }

@@ -177,7 +177,7 @@ final class ClusteredNode: Sendable {
   /// or it owned the cluster and its lease is over. Otherwise `nil`.
   var unready: String? {
     guard case .node(let target) = owner.target else { return "cluster" }
-    return (target == ownAddress ? door.isOwner : !follower.isCutOff) ? nil : "cluster"
+    return (target == ownAddress ? door.isOwner : follower.reachesOwner) ? nil : "cluster"
   }
 
   // MARK: Lifetime
@@ -476,7 +476,7 @@ final class ClusteredNode: Sendable {
       if member.status.isJoining { follow(cluster.isOwnerLive ? cluster.owner : nil) }
       try restoreConfiguration(cluster.configuration, afterOutage: problem != nil)
       try reconfigure(cluster.configuration)
-      if cluster.loss != nil, !cluster.isLossAnswered { renew() }
+      if cluster.unansweredLoss != nil { renew() }
     } catch {
       let isNew = state.withLock { state in
         defer { state.problem = error.description }

@@ -110,8 +110,8 @@ final class LogFollower: FreshnessGate {
     for waiter in waiters { waiter.answer(false) }
   }
 
-  /// Whether several streams in a row brought nothing: the owner is out of reach.
-  var isCutOff: Bool { state.withLock { $0.failures >= Self.failuresMax } }
+  /// Whether this node reaches the owner, as far as it knows: not if several streams in a row brought nothing.
+  var reachesOwner: Bool { state.withLock { $0.failures < Self.failuresMax } }
 
   private static let failuresMax = 3
   /// The time after which a stream has lasted, in microseconds.
@@ -276,13 +276,13 @@ final class LogFollower: FreshnessGate {
   private func ended(_ number: Int) {
     guard state.withLock({ $0.streams == number }) else { return }
     drop()
-    // If connecting failed, nothing is new.
-    if state.withLock({ $0.tries == 0 }) { member.noteStreamEnded() }
-    let pause = state.withLock { state in
+    let (isFirst, pause) = state.withLock { state in
       state.tries += 1
       state.failures += 1
-      return min(Self.connectMilliseconds << min(state.tries, 10), Self.connectMillisecondsMax)
+      return (state.tries == 1, min(Self.connectMilliseconds << min(state.tries, 10), Self.connectMillisecondsMax))
     }
+    // If connecting failed, nothing is new.
+    if isFirst { member.noteStreamEnded() }
     queue.asyncAfter(deadline: .now() + .milliseconds(pause)) { [weak self] in self?.connect() }
   }
 

@@ -28,7 +28,7 @@ final class OwnedProject: Sendable {
   private let cancel: @Sendable (ObjectIdentifier) -> Void
   private let state = Mutex(State())
 
-  /// Creates a project without a stack. `cancel` ends the requests that an ``StackRequests`` with this stack has.
+  /// Creates a project without a stack. `cancel` ends the requests that a ``StackRequests`` with this stack has.
   init(
     _ projects: ServedProjects, _ directory: DataDirectory, _ operations: OperationsService,
     _ addresses: ServerAddresses, _ places: PlaceThrottles, cancel: @escaping @Sendable (ObjectIdentifier) -> Void
