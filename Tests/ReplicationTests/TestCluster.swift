@@ -34,7 +34,8 @@ final class Line: SharedTables {
     var isCut = false
     /// The answers to appends are lost, after they were performed.
     var losesAppends = false
-    /// One request or answer in so many is lost.
+    /// One request or answer in so many is lost. Of observations, fewer are lost: an outage of the tables is no sign of a dead
+    /// owner, so a node that often fails to observe does not take over.
     var lossIn: Int?
     var random: SplitMix
   }
@@ -49,8 +50,9 @@ final class Line: SharedTables {
 
   func perform(_ request: TableRequest) -> TableReply? {
     let isAppend = if case .append = request { true } else { false }
+    let rarity = if case .observe = request { 8 } else { 1 }
     let (loses, losesAnswer) = faults.withLock { faults in
-      let isLost = faults.lossIn.map { faults.random.chance(oneIn: $0) } ?? false
+      let isLost = faults.lossIn.map { faults.random.chance(oneIn: $0 * rarity) } ?? false
       let isAnswer = faults.random.chance(oneIn: 2)
       return (faults.isCut || isLost && !isAnswer, isLost || isAppend && faults.losesAppends)
     }

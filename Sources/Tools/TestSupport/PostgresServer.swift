@@ -3,11 +3,22 @@ import Glibc
 import Synchronization
 import Testing
 
+/// PostgreSQL for tests: one server, or several of which one accepts writes.
+package protocol PostgresService: Sendable {
+  /// Makes a database, and returns its URL.
+  /// - Throws: an error if that fails.
+  func makeDatabase(_ name: String) throws -> String
+
+  /// Runs SQL text, and returns its output without headings.
+  /// - Throws: an error if PostgreSQL refuses it.
+  @discardableResult func sql(_ text: String, in database: String) throws -> String
+}
+
 /// A PostgreSQL server for tests, on a socket in a temporary directory. It ends with this process. Tests that use it
 /// need ``Requirement/postgres`` and the tool `setpriv`.
-package final class PostgresServer: Sendable {
-  private static let programs = "/usr/lib/postgresql/15/bin"
-  /// A short path, because that of a socket is limited to 107 bytes, which every user can reach.
+package final class PostgresServer: PostgresService {
+  package static let programs = "/usr/lib/postgresql/15/bin"
+  /// The directory of the socket.
   package let directory: String
   private let process: Mutex<Process>
   private let arguments: [String]
@@ -32,14 +43,7 @@ package final class PostgresServer: Sendable {
   }
 
   private init(settings: [String], _ initialize: (String) throws -> Process) throws {
-    var template = Array("/tmp/hearth-pg-XXXXXX".utf8CString)
-    try #require(mkdtemp(&template) != nil)
-    directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    // PostgreSQL refuses to run as root.
-    if geteuid() == 0 {
-      let user = try #require(getpwnam("postgres"))
-      try #require(chown(directory, user.pointee.pw_uid, user.pointee.pw_gid) == 0)
-    }
+    directory = try Self.makeDirectory()
     let data = "\(directory)/data"
     let initializer = try initialize(data)
     initializer.waitUntilExit()
@@ -123,19 +127,41 @@ package final class PostgresServer: Sendable {
   /// - Throws: an error if PostgreSQL refuses it.
   @discardableResult
   package func sql(_ text: String, in database: String) throws -> String {
+    try Self.sql(text, at: url(database))
+  }
+
+  /// Runs SQL text in the database of a URL, and returns its output without headings.
+  /// - Throws: an error if PostgreSQL refuses it.
+  package static func sql(_ text: String, at url: String) throws -> String {
     let pipe = Pipe()
-    let psql = try Self.start(
-      "psql", ["-X", "-q", "-t", "-A", "-h", directory, "-U", "hearth", "-d", database, "-c", text], output: pipe)
+    let psql = try start("psql", ["-X", "-q", "-t", "-A", "-d", url, "-c", text], output: pipe)
     let output = pipe.fileHandleForReading.readDataToEndOfFile()
     psql.waitUntilExit()
-    try #require(psql.terminationStatus == 0, "psql failed: \(text)")
+    // An error, and not a requirement, so that a test can try again.
+    guard psql.terminationStatus == 0 else { throw ServerProcessError(description: "psql failed: \(text)") }
     return String(decoding: output, as: UTF8.self).trimmingCharacters(in: .newlines)
+  }
+
+  /// The options of `setpriv` that change from root, as which PostgreSQL refuses to run.
+  package static var user: [String] {
+    geteuid() == 0 ? ["--reuid=postgres", "--regid=postgres", "--clear-groups"] : []
+  }
+
+  /// Makes a directory with a short path, because that of a socket is limited to 107 bytes, which every user can reach.
+  package static func makeDirectory() throws -> String {
+    var template = Array("/tmp/hearth-pg-XXXXXX".utf8CString)
+    try #require(mkdtemp(&template) != nil)
+    // PostgreSQL refuses to run as root.
+    if geteuid() == 0 {
+      let user = try #require(getpwnam("postgres"))
+      try #require(chown(template, user.pointee.pw_uid, user.pointee.pw_gid) == 0)
+    }
+    return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
   private static func start(_ program: String, _ arguments: [String], output: Pipe? = nil) throws -> Process {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
-    let user = geteuid() == 0 ? ["--reuid=postgres", "--regid=postgres", "--clear-groups"] : []
     process.arguments = user + ["--pdeathsig", "KILL", "\(programs)/\(program)"] + arguments
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = output ?? FileHandle.nullDevice

@@ -24,7 +24,7 @@ package final class ServedCluster: Sendable {
     "rules_version = '2'; service firebase.storage { match /b/{b}/o/{p=**} { allow read, write: if true; } }"
 
   package let directory: TemporaryDirectory
-  package let postgres: PostgresServer
+  package let postgres: any PostgresService
   package let url: String
   /// The links between the nodes, and from them to PostgreSQL, if a test can break them.
   package let links: ClusterLinks?
@@ -39,19 +39,25 @@ package final class ServedCluster: Sendable {
   ///   - environments: variables such as `NAME=value` of the first nodes.
   ///   - postgres: the server, which by default is made for the cluster.
   ///   - standby: a server to which nodes change if the first one does not accept writes.
-  ///   - linksSeed: if not `nil`, tests can break ``links``, with this seed of random faults. No node can be added then.
+  ///   - linksSeed: if not `nil`, tests can break ``links``, with this seed of random faults. No node can be added then, and
+  ///     `postgres` must be `nil`.
   package init(
     nodes: Int = 3, project: String = ServedCluster.project, from source: String? = nil, serving options: [String] = [],
-    environments: [[String]] = [], on postgres: PostgresServer? = nil, standby: PostgresServer? = nil,
+    environments: [[String]] = [], on postgres: (any PostgresService)? = nil, standby: PostgresServer? = nil,
     linksSeed: UInt64? = nil
   ) throws {
     self.options = options
     self.environments = environments
     directory = try TemporaryDirectory()
-    let server = try postgres ?? PostgresServer()
-    self.postgres = server
-    links = try linksSeed.map { try ClusterLinks(nodes: nodes, to: server, seed: $0) }
-    let database = try server.makeDatabase("hearth")
+    if let postgres {
+      precondition(linksSeed == nil, "links need a server of the cluster's own")
+      (self.postgres, links) = (postgres, nil)
+    } else {
+      let server = try PostgresServer()
+      self.postgres = server
+      links = try linksSeed.map { try ClusterLinks(nodes: nodes, to: server, seed: $0) }
+    }
+    let database = try self.postgres.makeDatabase("hearth")
     url = standby.map { "\(database),\($0.directory)" } ?? database
     state = Mutex([])
     let rules = try directory.write("open.rules", Self.openRules)
@@ -85,10 +91,13 @@ package final class ServedCluster: Sendable {
       environment: environments.indices.contains(number) ? environments[number] : [])
     try links?.join(process, number)
     let address = try process.waitForLine(prefix: "hearth: listening on http://127.0.0.1:", timeoutSeconds: 60)
-    let metrics = try #require(try /metrics at http:\/\/127\.0\.0\.1:(\d+)\/metrics/.firstMatch(in: process.output))
+    // The log is written on a thread of its own, so that this line may come later than the first one.
+    let place = "metrics at http://127.0.0.1:"
+    let metrics = try process.waitForLine("'\(place)'", timeoutSeconds: 60) { $0.contains(place) }
+    let port = metrics[try #require(metrics.range(of: place)).upperBound...].prefix { $0.isNumber }
     return Node(
       process: process, port: try #require(UInt16(address.prefix { $0.isNumber })),
-      metricsPort: try #require(UInt16(metrics.1)))
+      metricsPort: try #require(UInt16(port)))
   }
 
   /// The nodes, in the order of their numbers, which begin with 1.

@@ -231,7 +231,8 @@ import Testing
     }
     isDone.store(true, ordering: .relaxed)
     for _ in 0..<2 { ended.wait() }
-    #expect(lost == 5)
+    // An entry is repeated until it is in the log, however many connections in a row fail.
+    #expect(lost >= 5)
     var found: [SharedEntry] = []
     while found.count < entries.count {
       let part = try observation(tables, after: found.last?.position.sequence ?? 0).entries
