@@ -14,6 +14,8 @@ package struct Tool: Sendable {
   package static let mandoc = Tool("mandoc", package: "mandoc", mayBeMissing: true)
   package static let nginx = Tool("nginx", package: "nginx; .ci/unpacked .build/peers nginx", mayBeMissing: true)
   package static let caddy = Tool("caddy", package: "caddy; .ci/unpacked .build/peers caddy", mayBeMissing: true)
+  package static let etcd = Tool("etcd", package: "etcd-server", mayBeMissing: true)
+  package static let patroni = Tool("patroni", package: "patroni, python3-etcd", mayBeMissing: true)
   package static let h2load = Tool("h2load", package: "nghttp2-client", mayBeMissing: true)
 
   /// The result of running a program.

@@ -42,4 +42,29 @@ import TestSupport
       try run.finish("failover to a synchronous standby")
     }
   }
+
+  /// A way in which Patroni changes the primary.
+  enum Change: String, CaseIterable {
+    case switchover
+    case serverKilled
+    case machineKilled
+  }
+
+  /// Patroni makes the standby the primary, and the former primary its standby. The nodes follow, with the URL that names both.
+  @Test(.needs(.tool(.etcd)), .needs(.tool(.patroni)), arguments: Change.allCases)
+  func clustersFollowPatroni(change: Change) async throws {
+    try await onDedicatedThread {
+      let servers = try PatroniServers()
+      let former = try servers.primary
+      let run = try FaultRun(ServedCluster(on: servers))
+      switch change {
+      case .switchover: try servers.switchOver()
+      case .serverKilled: try servers.killPrimary()
+      case .machineKilled: try servers.killPrimaryMachine()
+      }
+      try servers.waitForStandby(insteadOf: former)
+      try run.commit(100)
+      try run.finish("Patroni, \(change.rawValue)", gapMax: change == .machineKilled ? 60_000 : 30_000)
+    }
+  }
 }
