@@ -10,7 +10,8 @@ struct Benchmark: Sendable {
 
   /// Every benchmark, in the order in which they run.
   static let all: [Benchmark] = [
-    pointRead, grpcPointRead, durableCommit, commitLog, overload, cluster, takeovers, importTree, startAndMemory, store,
+    pointRead, grpcPointRead, durableCommit, commitLog, overload, cluster, takeovers, followers, importTree,
+    startAndMemory, store,
     declaredIndexes, queries, queryPeers,
     pipelines, pipelineScan, vectorSearch, textSearch, rules, changeFeed, listeners, tokens, signInBurst, fork,
     fileDownload, fileUpload, smallFiles,

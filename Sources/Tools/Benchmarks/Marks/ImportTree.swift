@@ -65,7 +65,7 @@ extension Benchmark {
   }
 
   /// Writes a tree with one collection. Returns its path and its size in bytes.
-  private static func writeTree(to path: String, documents: Int) throws -> (path: String, bytes: Int) {
+  static func writeTree(to path: String, documents: Int) throws -> (path: String, bytes: Int) {
     var samples = SampleDocuments()
     var text = #"{"$collections": ["tasks"], "tasks": {"# + "\n"
     for number in 0..<documents {

@@ -190,12 +190,13 @@ enum Listening {
 
 /// The lags of writes that carry their send time, measured at some of the listeners.
 final class LagMeter {
-  private let start = Stopwatch()
+  private let start: Stopwatch
   private let every: Int
   private var seen: [Double] = []
   private static let marker = Array(#""sentAt":{"integerValue":""#.utf8)
 
-  init(every: Int) { self.every = every }
+  /// Meters with one start can read what another one timed.
+  init(every: Int, since start: Stopwatch = Stopwatch()) { (self.every, self.start) = (every, start) }
 
   /// Microseconds since the start.
   var now: Int { Int(start.seconds * 1e6) }
@@ -211,6 +212,13 @@ final class LagMeter {
       }
       sentAt = sentAt * 10 + Int(byte - 0x30)
     }
+  }
+
+  /// The median and the 99th percentile, in milliseconds.
+  var percentiles: (median: Double, tail: Double) {
+    guard !seen.isEmpty else { return (.nan, .nan) }
+    let sorted = seen.sorted()
+    return (sorted[sorted.count / 2], sorted[sorted.count * 99 / 100])
   }
 
   /// Returns the medians of the first and the last third and the maximum, in milliseconds.

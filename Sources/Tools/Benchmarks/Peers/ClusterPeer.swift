@@ -23,9 +23,9 @@ final class ClusterPeer {
 
   private var url: String { "postgres://postgres@127.0.0.1:\(postgres.port)/postgres" }
 
-  /// Starts a cluster, and waits until each node serves.
+  /// Starts a cluster, with the content of the data directory `source` if it is not `nil`. Waits until each node serves.
   /// - Throws: ``BenchmarkError`` if it does not start.
-  init() throws {
+  init(from source: String? = nil) throws {
     directory = try Run.makeDirectory("cluster")
     postgres = try PostgresPeer(isDurable: true)
     let rules = "\(directory)/firestore.rules"
@@ -35,10 +35,9 @@ final class ClusterPeer {
     """.write(toFile: rules, atomically: false, encoding: .utf8)
     let made = try ChildProcess(
       [
-        HearthPeer.binary, "cluster", "init", url, "--project", "bench", "--rules", rules, "--key", key,
-        "--accept-loss",
-      ], output: "\(directory)/init.log")
-    guard made.wait(seconds: 60) == 0 else {
+        HearthPeer.binary, "cluster", "init", url, "--rules", rules, "--key", key, "--accept-loss",
+      ] + (source.map { ["--from", $0] } ?? ["--project", "bench"]), output: "\(directory)/init.log")
+    guard made.wait(seconds: 300) == 0 else {
       let text = try? String(contentsOfFile: "\(directory)/init.log", encoding: .utf8)
       throw BenchmarkError("hearth cluster init failed: \(text ?? "")")
     }
@@ -46,17 +45,34 @@ final class ClusterPeer {
     try waitUntilServing()
   }
 
-  /// Waits until each node reads documents itself: it passes reads to the owner at first.
-  private func waitUntilServing() throws {
+  /// Starts one more node, and waits until it serves.
+  /// - Throws: ``BenchmarkError`` if it does not.
+  func add() throws {
+    nodes.append(try start(nodes.count + 1, port: try LoadClient.freePort()))
+    try waitUntilServing(pauseSeconds: 0)
+  }
+
+  /// Waits until each node responds, and reads documents itself unless it is the owner.
+  private func waitUntilServing(pauseSeconds: UInt32 = 2) throws {
     let watch = Stopwatch()
-    for node in nodes {
-      while try LoadClient.attempt(port: node.port, "\(HearthPeer.documents)/tasks/none")?.status != 404 {
-        guard watch.seconds < 60 else { throw BenchmarkError("the cluster does not serve") }
-        usleep(50_000)
+    for (index, node) in nodes.enumerated() {
+      while try !isServing(index, node) {
+        guard watch.seconds < 300 else { throw BenchmarkError("the cluster does not serve") }
+        usleep(20_000)
       }
     }
-    usleep(2_000_000)
+    sleep(pauseSeconds)
   }
+
+  private func isServing(_ index: Int, _ node: Node) throws -> Bool {
+    guard try LoadClient.attempt(port: node.port, "\(HearthPeer.documents)/tasks/none")?.status == 404 else {
+      return false
+    }
+    let log = (try? String(contentsOfFile: logPath(index + 1), encoding: .utf8)) ?? ""
+    return try log.contains("reads documents itself") || owner() == index
+  }
+
+  private func logPath(_ number: Int) -> String { "\(directory)/node\(number).log" }
 
   deinit { stop() }
 
@@ -73,8 +89,8 @@ final class ClusterPeer {
       port: port, readyPath: "/readyz",
       [
         HearthPeer.binary, "serve", "--cluster", url, "--cluster-key", key, "--data", "\(directory)/node\(number)",
-        "--port", "\(port)", "--quiet",
-      ])
+        "--port", "\(port)",
+      ], output: logPath(number))
     return Node(launch)
   }
 

@@ -28,11 +28,14 @@ struct Launch {
   let port: Int
   let seconds: Double
 
-  /// Starts a program and requests `path` until the response has status 200.
+  /// Starts a program, whose output goes to a file if `output` is its path, and requests `path` until the response has status
+  /// 200.
   /// - Throws: ``BenchmarkError`` if the program ends or does not respond within the time.
-  init(port: Int, readyPath: String, withinSeconds limit: Double = 60, _ arguments: [String]) throws {
+  init(
+    port: Int, readyPath: String, withinSeconds limit: Double = 60, _ arguments: [String], output: String = "/dev/null"
+  ) throws {
     let watch = Stopwatch()
-    let process = try ChildProcess(arguments)
+    let process = try ChildProcess(arguments, output: output)
     while true {
       if let reply = try LoadClient.attempt(port: port, readyPath), reply.status == 200 { break }
       guard process.isRunning, watch.seconds < limit else {
