@@ -124,7 +124,7 @@ final class PatroniServers: PostgresService {
   }
 
   /// Waits until there are a primary, which is not the server named `former`, and a synchronous standby.
-  /// - Throws: an error if there are none in time.
+  /// - Throws: an error if they are missing for two minutes.
   func waitForStandby(insteadOf former: String? = nil) throws {
     let isThere = OtherProcess.eventually(secondsMax: 120) {
       let roles = roles
@@ -135,7 +135,7 @@ final class PatroniServers: PostgresService {
   }
 
   /// The name of the primary.
-  /// - Throws: an error if there is none.
+  /// - Throws: an error if no server is the primary.
   var primary: String {
     get throws { try #require(roles["leader"]).name }
   }
@@ -151,7 +151,7 @@ final class PatroniServers: PostgresService {
   }
 
   /// Kills the primary's PostgreSQL server, as `kill -9` does. Patroni promotes the standby.
-  /// - Throws: an error if there is no primary.
+  /// - Throws: an error if no server is the primary.
   func killPrimary() throws {
     let leader = try #require(roles["leader"])
     let id = try #require(serverID(leader))

@@ -7,10 +7,9 @@ extension Benchmark {
     summary: "listeners at all nodes of a cluster, and a node that joins",
     meaning: """
       The clients, three nodes and PostgreSQL share this machine. The lag is the time from before a commit is sent to the
-      owner until a listener at a node has read it, at half the rate that 64 clients of the owner reach. What the
-      followers add is the difference to the listener at the owner. "All have it" is the time from before a write is sent
-      until the last listener has read it. A node that joins loads the newest snapshot, and is ready when it reads
-      documents itself.
+      owner until a listener at a node has read it, at half the rate that 64 clients of the owner reach. "All have it" is
+      the time from before a write is sent until the last listener has read it. A node that joins loads the newest
+      snapshot, and is ready when it reads documents itself.
       """
   ) {
     var table = ResultTable("work", "median", "p99 or slowest", "ratio", "mark")
@@ -70,7 +69,7 @@ extension Benchmark {
     }
     add("lag of a listener at the owner, \(Format.count(rate)) commits a second", own.median, own.tail, "")
     for (index, other) in lags.enumerated().dropFirst() {
-      add("what node \(index + 1) adds", other.median - own.median, other.tail - own.tail, "< 5 ms, < 50 ms")
+      add("difference at node \(index + 1)", other.median - own.median, other.tail - own.tail, "< 5 ms, < 50 ms")
     }
     let answered = writers.reduce(0) { $0 + $1.answered }
     if answered < sent - Int(rate / 10) {
