@@ -63,13 +63,11 @@ extension Benchmark {
     }
     clients.onBytes = nil
     let lags = meters.map(\.percentiles)
-    guard let own = lags.first else { return }
-    func add(_ work: String, _ median: Double, _ tail: Double, _ mark: String) {
-      table.add(work, "\(Format.tenths(median)) ms", "\(Format.tenths(tail)) ms", "", mark)
-    }
-    add("lag of a listener at the owner, \(Format.count(rate)) commits a second", own.median, own.tail, "")
-    for (index, other) in lags.enumerated().dropFirst() {
-      add("difference at node \(index + 1)", other.median - own.median, other.tail - own.tail, "< 5 ms, < 50 ms")
+    for (index, lag) in lags.enumerated() {
+      table.add(
+        "lag of a listener at \(index == 0 ? "the owner" : "node \(index + 1)"), \(Format.count(rate)) commits a second",
+        "\(Format.tenths(lag.median)) ms", "\(Format.tenths(lag.tail)) ms", "",
+        index == 0 ? "" : "< 5 ms and < 50 ms more")
     }
     let answered = writers.reduce(0) { $0 + $1.answered }
     if answered < sent - Int(rate / 10) {
