@@ -1,4 +1,4 @@
-import FirestoreAPI
+import Gateway
 import Testing
 import TestSupport
 @testable import GatewayCore
@@ -20,7 +20,7 @@ import TestSupport
           target: UnsafeRawBufferPointer(rebasing: bytes[..<target.utf8.count]),
           body: UnsafeRawBufferPointer(rebasing: bytes[bytes.count...]), message: message,
           fields: isGRPC ? fields : UnsafeBufferPointer(rebasing: fields[..<0]), socket: -1)
-        let repeatable = RepeatableRequests.forDocuments
+        let repeatable = HTTPGateway.repeatableRequests
         let repetition = repeatable.repetition(of: request)
         #expect(repeatable.isRepeatableWithID(request) == (repetition == .withID), "\(target)")
         return repetition
@@ -42,6 +42,23 @@ import TestSupport
     (.post, ":batchGet"), (.post, ":beginTransaction"), (.post, ":rollback"), (.post, ":runAggregationQuery"),
   ]) func readsMayAlwaysBeRepeated(method: HTTPMethod, path: String) {
     #expect(repetition(method, Self.root + path) == .always)
+  }
+
+  @Test(arguments: [
+    "accounts:signInWithPassword", "accounts:signInWithCustomToken", "accounts:lookup", "accounts:createAuthUri",
+    "token", "projects/p/accounts:lookup", "projects/p/accounts:batchDelete", "projects/p/accounts:query",
+    "projects/p:queryAccounts",
+  ]) func signInsMayAlwaysBeRepeated(call: String) {
+    #expect(repetition(.post, "/v1/\(call)") == .always)
+    #expect(repetition(.put, "/v1/\(call)") == .never)
+  }
+
+  @Test(arguments: [
+    "accounts:signUp", "accounts:signInWithIdp", "accounts:signInWithEmailLink", "accounts:signInWithPhoneNumber",
+    "accounts:sendOobCode", "accounts:resetPassword", "accounts:update", "accounts:delete", "projects/p/accounts",
+    "projects/p/accounts:batchCreate", "projects/p/accounts:update",
+  ]) func changesOfAccountsAreNever(call: String) {
+    #expect(repetition(.post, "/v1/\(call)") == .never)
   }
 
   @Test(arguments: [

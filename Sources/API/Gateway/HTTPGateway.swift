@@ -22,7 +22,8 @@ package struct HTTPGateway: Sendable {
   package static let bodyBytesMax = 24 << 20
 
   /// Tells which requests of clients may be sent again if their response was lost.
-  package static let repeatableRequests = RepeatableRequests.forDocuments
+  package static let repeatableRequests = RepeatableRequests(
+    ChangeFeedHandler.heads + RESTHandler.heads + GRPCHandler.heads + IdentityHandler.heads)
 
   /// Tells which requests of clients any node of a cluster can handle.
   package static let anyNodeRequests = AnyNodeRequests.forDocuments

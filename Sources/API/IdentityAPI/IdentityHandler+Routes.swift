@@ -39,7 +39,9 @@ extension IdentityHandler {
     return calls.flatMap { name, oldName, call in
       let paths = hosted("/v1/accounts:\(name)")
       return [
-        row(.post, paths + version3(oldName), call, kind: name.hasPrefix("sign") ? .signIn : .accounts),
+        row(
+          .post, paths + version3(oldName), call, kind: name.hasPrefix("sign") ? .signIn : .accounts,
+          repeatedCalls.contains(name) ? .always : .never),
         otherMethods(paths),
       ]
     }
@@ -57,22 +59,29 @@ extension IdentityHandler {
     return calls.flatMap { name, methods, call in
       let paths = hosted("\(project)/accounts\(name)")
       let kind: RequestKind = ["", ":signUp"].contains(name) ? .signIn : .accounts
-      return [row(methods, paths, call, kind: kind, access: .administrator), otherMethods(paths)]
+      let repetition = repeatedCalls.contains(String(name.dropFirst())) ? RouteRepetition.always : .never
+      return [row(methods, paths, call, kind: kind, access: .administrator, repetition), otherMethods(paths)]
     } + [
-      row(.post, hosted("\(project):createSessionCookie"), .createSessionCookie, access: .administrator),
-      row(.post, hosted("\(project):queryAccounts"), .query, access: .administrator),
+      row(.post, hosted("\(project):createSessionCookie"), .createSessionCookie, access: .administrator, .always),
+      row(.post, hosted("\(project):queryAccounts"), .query, access: .administrator, .always),
       row(.post, version3("uploadAccount"), .batchCreate, access: .administrator),
-      row([.get, .post], version3("downloadAccount"), .batchGet, access: .administrator),
+      row([.get, .post], version3("downloadAccount"), .batchGet, access: .administrator, .always),
       row(.get, hosted("/v2/projects/{project}/config"), .config, access: .administrator),
       row(.patch, hosted("/v2/projects/{project}/config"), .changeConfig, access: .administrator),
       otherMethods(hosted("/v2/projects/{project}/config")),
     ]
   }
 
+  /// The calls that leave the same state, or only a spare token, if a client's request is done twice.
+  private static let repeatedCalls: Set<String> = [
+    "signInWithPassword", "signInWithCustomToken", "lookup", "createAuthUri", "batchGet", "batchDelete", "query",
+    "createSessionCookie",
+  ]
+
   private static var otherRows: [Route<IdentityHandler>] {
     [
-      row(.post, hosted("/v1/token") + ["/securetoken.googleapis.com/v1/token"], .token),
-      row([.get, .post], hosted("/v1/projects") + version3("getProjectConfig"), .projectConfig),
+      row(.post, hosted("/v1/token") + ["/securetoken.googleapis.com/v1/token"], .token, .always),
+      row([.get, .post], hosted("/v1/projects") + version3("getProjectConfig"), .projectConfig, .always),
       row(.get, hosted("/v1/recaptchaParams"), .recaptchaParameters),
       row(.get, hosted("/v2/recaptchaConfig"), .recaptchaConfig),
       row(.get, hosted("/v2/passwordPolicy"), .passwordPolicy),
@@ -98,10 +107,12 @@ extension IdentityHandler {
 
   private static func row(
     _ methods: HTTPMethods, _ paths: [String], _ call: IdentityCall, kind: RequestKind = .accounts,
-    access: RouteAccess = .caller, when condition: Route<IdentityHandler>.Condition? = nil
+    access: RouteAccess = .caller, _ repetition: RouteRepetition = .never,
+    when condition: Route<IdentityHandler>.Condition? = nil
   ) -> Route<IdentityHandler> {
     let namesProject = paths.allSatisfy(namesProject)
-    return Route(methods, paths, kind: kind, access: access, when: condition) { handler, request, routed in
+    return Route(methods, paths, kind: kind, access: access, repetition: repetition, when: condition) {
+      handler, request, routed in
       try handler.handle(call, request, routed, namesProject: namesProject)
     }
   }
