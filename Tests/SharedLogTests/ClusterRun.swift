@@ -37,6 +37,8 @@ struct ClusterRun {
     case answer(TableReply?, number: Int, node: Int, life: Int)
     /// An entry that an owner sends to a follower.
     case entry(SharedEntry, node: Int)
+    /// An owner tells another node in which epoch it owns the store. A node without the tables asks for it.
+    case owner(epoch: UInt64, node: Int)
     /// A read that a follower may answer when it has what the owner has.
     case readIndex(read: Int, owner: Int)
     case read(Int)
@@ -146,7 +148,9 @@ struct ClusterRun {
     case 690..<810: try makeDurable()
     case 810..<890: try submit()
     case 890..<940: beginRead()
-    case 940..<958: release()
+    case 940..<950: release()
+    case 950..<956: announceOwner()
+    case 956..<958: hurry(anyNode())
     case 958..<963: lose()
     case 963..<969: try disconnect(anyNode())
     case 969..<973: nodes[anyNode()].isPaused = true
@@ -201,6 +205,11 @@ struct ClusterRun {
     case .entry(let entry, let node):
       guard !nodes[node].isPaused else { return messages.append(message) }
       try perform(nodes[node].machine.follow([entry]), node)
+    case .owner(let epoch, let node):
+      guard !nodes[node].isPaused else { return messages.append(message) }
+      let actions = nodes[node].machine.noteOwner(in: epoch)
+      if mutation == .replacedIsRefused, actions.contains(.stepDown) { try report(.notOwner, node) }
+      try perform(actions, node)
     case .readIndex(let read, let owner):
       guard !nodes[owner].isPaused else { return messages.append(message) }
       answerIndex(read, owner)
@@ -299,6 +308,18 @@ struct ClusterRun {
     let node = anyNode()
     guard !nodes[node].isPaused, nodes[node].commit == nil else { return }
     try perform(nodes[node].machine.handOver(at: clock(of: node)), node)
+  }
+
+  /// A node that believes that it owns the store tells the others, perhaps long after it was replaced.
+  private mutating func announceOwner() {
+    let owners = nodes.indices.filter { if case .owner = nodes[$0].machine.role { true } else { false } }
+    guard !owners.isEmpty, case .owner(let epoch) = nodes[random.pick(owners)].machine.role else { return }
+    for other in nodes.indices { messages.append(.owner(epoch: epoch, node: other)) }
+  }
+
+  private mutating func hurry(_ node: Int) {
+    guard !nodes[node].isPaused else { return }
+    nodes[node].machine.hurry(at: clock(of: node))
   }
 
   private mutating func perform(_ actions: [ClusterNode.Action], _ node: Int) throws {

@@ -141,6 +141,8 @@ enum ClusterMutation: CaseIterable {
   case unknownIsRefused
   /// A visible entry counts as durable.
   case visibleIsDurable
+  /// An owner that hears of a later one takes its own commit for refused.
+  case replacedIsRefused
 
   var omission: TableState.Omission? {
     switch self {
