@@ -45,6 +45,14 @@ import TestSupport
     return try #require(Timestamp(rfc3339: time.utf8))
   }
 
+  /// Expects that a moment is refused because the commits were copied only until an earlier one.
+  private func expectNotCovered(
+    _ moment: Timestamp, of place: any BackupPlace, _ location: SourceLocation = #_sourceLocation
+  ) throws {
+    let result = try restore(moment, of: place)
+    #expect(result.contains("were copied until"), "\(moment): \(result)\n\(notes.value)", sourceLocation: location)
+  }
+
   /// Restores a moment and returns the numbers of the documents, or the reason why it is refused.
   private func restore(_ moment: Timestamp, of place: any BackupPlace) throws -> String {
     let target = directory.file("r-\(UUID())")
@@ -155,7 +163,7 @@ import TestSupport
       try content.write(to: url)
     default: try FileManager.default.removeItem(at: url)
     }
-    #expect(try restore(between, of: folder).contains("were copied until"))
+    try expectNotCovered(between, of: folder)
     if damage != "removed" { #expect(try restore(first, of: folder) == "[0, 1]") }
   }
 
@@ -176,8 +184,8 @@ import TestSupport
     try followed.step()
     #expect(notes.value.last?.contains("projects/demo/databases/second is new") == true, "\(notes.value)")
     #expect(try restore(before, of: store) == "[0, 1]")
-    #expect(try restore(missing, of: store).contains("were copied until"))
-    #expect(try restore(last, of: store).contains("were copied until"))
+    try expectNotCovered(missing, of: store)
+    try expectNotCovered(last, of: store)
   }
 
   @Test func commitsWithoutALogAreNotCovered() throws {
@@ -221,12 +229,12 @@ import TestSupport
     #expect(throws: Refusal.self) { try followed.step() }
     aheadSeconds.value = 30
     try followed.step()
-    #expect(try restore(lost, of: store).contains("were copied until"))
+    try expectNotCovered(lost, of: store)
     bucket.beforePut = { _ in }
     aheadSeconds.value = 100
     try followed.step()
     #expect(notes.value.last?.contains("made the backup") == true, "\(notes.value)")
-    #expect(try restore(lost, of: store).contains("were copied until"))
+    try expectNotCovered(lost, of: store)
     // The next backup is of a later second.
     let last = try write(server, 4)
     try followed.step()
@@ -260,7 +268,7 @@ import TestSupport
     aheadSeconds.value = 20
     try followed.step()
     let late = Self.later(BackupChoice.now(), microseconds: 5_000_000_000)
-    #expect(try restore(late, of: store).contains("were copied until"))
+    try expectNotCovered(late, of: store)
   }
 
   /// Each database takes several descriptors, and shells allow few.
