@@ -23,8 +23,8 @@ MINUTES := 10
 # The directory with browser builds of the Firebase web SDK, for `make conformance`.
 WEBSDK :=
 
-# Tests with several server processes and a PostgreSQL server each. They measure how long clients wait, so that they run
-# one after the other, and after all other tests.
+# Tests with several server processes and a PostgreSQL server each. They measure how long clients wait, so they run one
+# after the other, and after all other tests.
 CLUSTERS := HearthCLITests\.(Cluster|ReplicaDirectory)|GatewayTests\.SerializabilityTests
 
 # The C libraries of Package.swift, and pkg-config, which finds them.
@@ -60,8 +60,10 @@ test: packages ## Build and run all tests, then each fuzz target for a few secon
 	@{ .ci/clients/install || true; } | tee .build/test.log
 	@.ci/unpacked .build/peers nginx caddy || echo "Skipped: nginx and Caddy cannot be downloaded." | tee -a .build/test.log
 	swift build --build-tests
-	swift test --skip-build --skip '$(CLUSTERS)' 2>&1 | tee -a .build/test.log
-	swift test --skip-build --no-parallel --filter '$(CLUSTERS)' 2>&1 | tee -a .build/test.log
+	@status=0; \
+	swift test --skip-build --skip '$(CLUSTERS)' 2>&1 | tee -a .build/test.log || status=$$?; \
+	swift test --skip-build --no-parallel --filter '$(CLUSTERS)' 2>&1 | tee -a .build/test.log || status=$$?; \
+	exit $$status
 	$(MAKE) --no-print-directory fuzz
 	@.ci/skipped .build/test.log
 

@@ -50,7 +50,7 @@ final class Line: SharedTables {
 
   func perform(_ request: TableRequest) -> TableReply? {
     let isAppend = if case .append = request { true } else { false }
-    let rarity = if case .observe = request { 8 } else { 1 }
+    let rarity = if case .observe = request { 4 } else { 1 }
     let (loses, losesAnswer) = faults.withLock { faults in
       let isLost = faults.lossIn.map { faults.random.chance(oneIn: $0 * rarity) } ?? false
       let isAnswer = faults.random.chance(oneIn: 2)

@@ -141,16 +141,16 @@ struct ClusterRun {
 
   private mutating func step() throws {
     switch Int.random(in: 0..<1000, using: &random) {
-    case 0..<540: for _ in 0..<2 { try deliver() }
+    case 0..<532: for _ in 0..<2 { try deliver() }
+    case 532..<538: announceOwner()
+    case 538..<540: hurry(anyNode())
     case 540..<560: if mayLoseRenewal { failOver() } else { try deliver() }
     case 983..<986: failOver()
     case 560..<690: try pass(Int64.random(in: 1_000...80_000, using: &random))
     case 690..<810: try makeDurable()
     case 810..<890: try submit()
     case 890..<940: beginRead()
-    case 940..<950: release()
-    case 950..<956: announceOwner()
-    case 956..<958: hurry(anyNode())
+    case 940..<958: release()
     case 958..<963: lose()
     case 963..<969: try disconnect(anyNode())
     case 969..<973: nodes[anyNode()].isPaused = true

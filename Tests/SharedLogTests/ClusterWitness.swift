@@ -141,7 +141,7 @@ enum ClusterMutation: CaseIterable {
   case unknownIsRefused
   /// A visible entry counts as durable.
   case visibleIsDurable
-  /// An owner that hears of a later one takes its own commit for refused.
+  /// An owner that hears of a later one regards its own commit as refused.
   case replacedIsRefused
 
   var omission: TableState.Omission? {

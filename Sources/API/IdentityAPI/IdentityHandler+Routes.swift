@@ -59,7 +59,7 @@ extension IdentityHandler {
     return calls.flatMap { name, methods, call in
       let paths = hosted("\(project)/accounts\(name)")
       let kind: RequestKind = ["", ":signUp"].contains(name) ? .signIn : .accounts
-      let repetition = repeatedCalls.contains(String(name.dropFirst())) ? RouteRepetition.always : .never
+      let repetition = repeatedCalls.contains(String(name.dropFirst())) ? RequestRepetition.always : .never
       return [row(methods, paths, call, kind: kind, access: .administrator, repetition), otherMethods(paths)]
     } + [
       row(.post, hosted("\(project):createSessionCookie"), .createSessionCookie, access: .administrator, .always),
@@ -74,8 +74,7 @@ extension IdentityHandler {
 
   /// The calls that leave the same state, or only a spare token, if a client's request is done twice.
   private static let repeatedCalls: Set<String> = [
-    "signInWithPassword", "signInWithCustomToken", "lookup", "createAuthUri", "batchGet", "batchDelete", "query",
-    "createSessionCookie",
+    "signInWithPassword", "lookup", "createAuthUri", "batchGet", "query", "createSessionCookie",
   ]
 
   private static var otherRows: [Route<IdentityHandler>] {
@@ -107,7 +106,7 @@ extension IdentityHandler {
 
   private static func row(
     _ methods: HTTPMethods, _ paths: [String], _ call: IdentityCall, kind: RequestKind = .accounts,
-    access: RouteAccess = .caller, _ repetition: RouteRepetition = .never,
+    access: RouteAccess = .caller, _ repetition: RequestRepetition = .never,
     when condition: Route<IdentityHandler>.Condition? = nil
   ) -> Route<IdentityHandler> {
     let namesProject = paths.allSatisfy(namesProject)

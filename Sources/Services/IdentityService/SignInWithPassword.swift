@@ -44,9 +44,13 @@ extension AccountsService {
     let known = user.passwordHash
     let replacement = try known.flatMap { try passwords.replacement(of: $0, password) }
     var outcome = try accounts.signIn(provider: "password", find: { _ in user.uid }) { user in
-      // The stored password may have changed since it was checked, so compare again.
-      guard user.passwordHash == known else { throw AccountError(.invalidLoginCredentials) }
-      if let replacement { user.passwordHash = replacement }
+      // The stored password may have changed since it was checked, so compare again. Of two sign-ins at once, the first one
+      // replaces an outdated hash.
+      if user.passwordHash == known {
+        if let replacement { user.passwordHash = replacement }
+      } else if !passwords.accepts(password, for: user.passwordHash) {
+        throw AccountError(.invalidLoginCredentials)
+      }
     }
     outcome.user.email = outcome.user.email ?? email
     audit(.signedIn, user.uid, by: caller, method: "password")

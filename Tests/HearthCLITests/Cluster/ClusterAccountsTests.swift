@@ -8,8 +8,11 @@ import TestSupport
   private static let identity = "/identitytoolkit.googleapis.com/v1"
   private static let account = #"{"email": "ann@example.org", "password": "correct horse", "returnSecureToken": true}"#
 
+  /// A request that users make again and again.
+  private enum Call: Int, CaseIterable { case refresh, lookup, signIn }
+
   /// Clients of the other nodes refresh tokens, look up the account and sign in. The owner dies while it executes such
-  /// requests, which are sent again to the next one: each succeeds.
+  /// requests, which are sent again to the next one. A request that no owner takes in time is refused with 503.
   @Test func usersStaySignedInWhileOwnersAreKilled() async throws {
     try await onDedicatedThread {
       let cluster = try ServedCluster()
@@ -17,50 +20,63 @@ import TestSupport
       let made = try JSONNode(parsing: ServedCluster.send(cluster.ports[0], "POST", target, Self.account).body)
       let refresh = try #require(made["refreshToken"]?.stringValue, "\(made.text)")
       let token = try #require(made["idToken"]?.stringValue)
+      var repeated = 0.0
       for _ in 0..<Self.rounds {
         let owner = try cluster.owner()
-        let ports = cluster.ports.indices.filter { $0 != owner }.map { cluster.ports[$0] }
-        let (answered, isStopped) = (Observed(0), Observed(false))
-        let wait = startThreads(4) { client -> [String] in
-          let port = ports[client % ports.count]
+        let others = cluster.ports.indices.filter { $0 != owner }
+        let before = try others.map { try Self.repeated(cluster, $0) }
+        let ports = others.map { cluster.ports[$0] }
+        let (answered, isStopped) = (Observed(Array(repeating: 0, count: Call.allCases.count)), Observed(false))
+        let wait = startThreads(6) { client -> [String] in
           var problems: [String] = []
-          repeat {
-            let sent = Result {
-              client < 2
-                ? try Self.send(port, "token", "grant_type=refresh_token&refresh_token=\(refresh)", isForm: true)
-                : try Self.send(port, "accounts:lookup", #"{"idToken": "\#(token)"}"#)
-            }
-            switch sent {
-            case .success(let response) where response.status == 200: answered.update { $0 += 1 }
-            case .success(let response): problems.append("\(response.status): \(response.text)")
-            case .failure(let error): problems.append("\(error)")
-            }
-          } while !isStopped.value
+          let call = Call(rawValue: client % Call.allCases.count) ?? .lookup
+          while !isStopped.value, problems.count < 10 {
+            do {
+              let response = try Self.send(ports[client % ports.count], call, refresh: refresh, token: token)
+              if response.status == 200 {
+                answered.update { $0[call.rawValue] += 1 }
+              } else if response.status != 503 {
+                problems.append("\(call): \(response.status) \(response.text)")
+              }
+            } catch { problems.append("\(call): \(error)") }
+          }
           return problems
         }
+        defer { isStopped.update { $0 = true } }
         func more(_ count: Int) throws {
-          let enough = answered.value + count
-          try #require(answered.wait(secondsMax: 60) { $0 >= enough }, "the cluster does not answer")
+          let before = answered.value
+          let isEnough = answered.wait(secondsMax: 120) { now in zip(now, before).allSatisfy { $0 >= $1 + count } }
+          try #require(isEnough, "the cluster does not answer: \(answered.value)")
         }
-        try more(50)
+        try more(5)
         cluster.nodes[owner].process.send(signal: SIGKILL)
-        let signedIn = try Self.send(ports[0], "accounts:signInWithPassword", Self.account)
-        #expect(signedIn.status == 200, "\(signedIn.text)")
         _ = try cluster.owner(after: owner)
-        try more(50)
+        try more(5)
         isStopped.update { $0 = true }
         let problems = wait().flatMap { $0 }
         #expect(problems.isEmpty, "\(problems.prefix(10).joined(separator: "\n"))")
+        for (index, former) in zip(others, before) { repeated += try Self.repeated(cluster, index) - former }
         try cluster.restart(owner)
       }
+      #expect(repeated > 0)
     }
   }
 
-  private static func send(_ port: UInt16, _ call: String, _ body: String, isForm: Bool = false) throws -> HTTPResponse
-  {
-    let root = call == "token" ? "/securetoken.googleapis.com/v1" : identity
-    return try ServedCluster.send(
-      port, "POST", "\(root)/\(call)?key=shop", body,
-      headers: [("Content-Type", isForm ? "application/x-www-form-urlencoded" : "application/json")])
+  private static func repeated(_ cluster: ServedCluster, _ node: Int) throws -> Double {
+    try #require(cluster.metrics(of: node)["hearth_relay_repeated_total"])
+  }
+
+  private static func send(_ port: UInt16, _ call: Call, refresh: String, token: String) throws -> HTTPResponse {
+    let form = [("Content-Type", "application/x-www-form-urlencoded")]
+    return switch call {
+    case .refresh:
+      try ServedCluster.send(
+        port, "POST", "/securetoken.googleapis.com/v1/token?key=shop",
+        "grant_type=refresh_token&refresh_token=\(refresh)", headers: form)
+    case .lookup:
+      try ServedCluster.send(port, "POST", "\(identity)/accounts:lookup?key=shop", #"{"idToken": "\#(token)"}"#)
+    case .signIn:
+      try ServedCluster.send(port, "POST", "\(identity)/accounts:signInWithPassword?key=shop", account)
+    }
   }
 }

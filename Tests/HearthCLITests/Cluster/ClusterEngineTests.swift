@@ -55,13 +55,13 @@ import TestSupport
   func clustersFollowPatroni(change: Change) async throws {
     try await onDedicatedThread {
       let servers = try PatroniServers()
-      let former = try servers.primary
       let run = try FaultRun(ServedCluster(on: servers))
-      switch change {
-      case .switchover: try servers.switchOver()
-      case .serverKilled: try servers.killPrimary()
-      case .machineKilled: try servers.killPrimaryMachine()
-      }
+      let former =
+        switch change {
+        case .switchover: try servers.switchOver()
+        case .serverKilled: try servers.killPrimary()
+        case .machineKilled: try servers.killPrimaryMachine()
+        }
       try servers.waitForStandby(insteadOf: former)
       try run.commit(100)
       try run.finish("Patroni, \(change.rawValue)", gapMax: change == .machineKilled ? 60_000 : 30_000)

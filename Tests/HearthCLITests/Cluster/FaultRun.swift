@@ -21,6 +21,11 @@ final class FaultRun {
     try commit(100)
   }
 
+  deinit {
+    load.stop()
+    reads.stop()
+  }
+
   /// The links of the cluster.
   var links: ClusterLinks {
     get throws { try #require(cluster.links) }

@@ -91,8 +91,10 @@ final class PatroniServers: PostgresService {
   }
 
   deinit {
-    processes.withLock { for process in $0 { process.stop() } }
+    // Without its Patroni process, a server is not started again.
+    processes.withLock { for process in $0 { process.send(signal: SIGKILL) } }
     for member in members { if let id = serverID(member) { _ = kill(id, SIGKILL) } }
+    processes.withLock { for process in $0 { _ = process.waitForExit(timeoutSeconds: 10) } }
     etcd.stop()
     for descriptor in held { _ = close(descriptor) }
     try? FileManager.default.removeItem(atPath: directory)
@@ -101,7 +103,10 @@ final class PatroniServers: PostgresService {
   /// The process ID of a member's PostgreSQL server, or `nil` if it does not run.
   private func serverID(_ member: Member) -> pid_t? {
     let text = try? String(contentsOfFile: "\(member.path)/postmaster.pid", encoding: .utf8)
-    return text?.split(separator: "\n").first.flatMap { pid_t($0) }
+    guard let id = text?.split(separator: "\n").first.flatMap({ pid_t($0) }), id > 0,
+      let words = try? String(contentsOfFile: "/proc/\(id)/cmdline", encoding: .utf8), words.contains(member.path)
+    else { return nil }
+    return id
   }
 
   /// The members by their roles, such as `leader` and `sync_standby`, of those that run. Empty if no member answers.
@@ -134,35 +139,43 @@ final class PatroniServers: PostgresService {
     try #require(isThere, "no synchronous standby: \(processes.withLock { $0.map { $0.output.suffix(2000) } })")
   }
 
-  /// The name of the primary.
-  /// - Throws: an error if no server is the primary.
-  var primary: String {
-    get throws { try #require(roles["leader"]).name }
+  /// Waits until there is a primary, and returns it.
+  private func leader() throws -> Member {
+    var leader: Member?
+    _ = OtherProcess.eventually {
+      leader = roles["leader"]
+      return leader != nil
+    }
+    return try #require(leader)
   }
 
-  /// Makes the standby the primary, as `patronictl switchover` does.
+  /// Makes the standby the primary, as `patronictl switchover` does. Returns the name of the former primary.
   /// - Throws: an error if Patroni refuses.
-  func switchOver() throws {
-    let leader = try #require(roles["leader"])
+  func switchOver() throws -> String {
+    let leader = try leader()
     let answer = try TestHTTPClient(port: leader.controlPort).send(
       "POST", "/switchover", headers: [("Content-Type", "application/json")],
       body: Array("{\"leader\": \"\(leader.name)\"}".utf8))
-    try #require(answer.status == 200, "\(answer.text)")
+    // Patroni may not know the outcome yet.
+    try #require(answer.status == 200 || answer.status == 503, "\(answer.text)")
+    return leader.name
   }
 
-  /// Kills the primary's PostgreSQL server, as `kill -9` does. Patroni promotes the standby.
+  /// Kills the primary's PostgreSQL server, as `kill -9` does. Patroni promotes the standby. Returns the name of the former
+  /// primary.
   /// - Throws: an error if no server is the primary.
-  func killPrimary() throws {
-    let leader = try #require(roles["leader"])
+  func killPrimary() throws -> String {
+    let leader = try leader()
     let id = try #require(serverID(leader))
     try #require(kill(id, SIGKILL) == 0)
+    return leader.name
   }
 
   /// Kills the primary and its Patroni process, as if the machine died, and starts Patroni again when another server is the
-  /// primary. Patroni waits for the end of the former one's lease of 20 seconds.
+  /// primary. Patroni waits for the end of the former one's lease of 20 seconds. Returns the name of the former primary.
   /// - Throws: an error if no other server becomes the primary.
-  func killPrimaryMachine() throws {
-    let leader = try #require(roles["leader"])
+  func killPrimaryMachine() throws -> String {
+    let leader = try leader()
     let index = try #require(members.firstIndex { $0.name == leader.name })
     let process = processes.withLock { $0[index] }
     let id = try #require(serverID(leader))
@@ -173,6 +186,7 @@ final class PatroniServers: PostgresService {
     try #require(isReplaced, "no other primary: \(processes.withLock { $0.map { $0.output.suffix(2000) } })")
     let restarted = try Self.start(.patroni, [leader.configuration])
     processes.withLock { $0[index] = restarted }
+    return leader.name
   }
 
   /// The URL of a database at the server that accepts writes.

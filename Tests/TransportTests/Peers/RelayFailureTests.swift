@@ -129,6 +129,22 @@ import TestSupport
     #expect(reply.status == 200 && reply.text == "A")
   }
 
+  /// A request that has its effect once by its id may have had it. Of one that may always be repeated, a client needs no outcome.
+  @Test(arguments: [(RequestRepetition.withID, 500), (.always, 503)])
+  func aRepeatedRequestIsRefusedIfNoOwnerAppears(repetition: RequestRepetition, status: Int) throws {
+    let handler = RelayHandler()
+    let pair = try RelayPair(usesManualClock: true, repetition: repetition, handler: handler)
+    let client = try Self.send(pair.front, "POST", "/held", [1])
+    #expect(handler.begun.wait { $0 == 1 })
+    pair.setTarget(.none)
+    pair.killOwner()
+    #expect(pair.front.wait { pair.relay.counts.broken == 1 })
+    pair.front.advance(seconds: 11)
+    let reply = try client.readReply()
+    #expect(reply.status == status, "\(reply.text)")
+    #expect(pair.relay.counts.repeated == 1)
+  }
+
   @Test func aResponseThatHasBegunIsCutIfTheOwnerDies() throws {
     let pair = try RelayPair(handler: RelayHandler())
     let client = try HTTP2Client(pair.front)

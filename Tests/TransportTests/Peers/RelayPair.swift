@@ -15,7 +15,7 @@ final class RelayPair: Sendable {
   let address: NodeAddress
 
   init(
-    loops: Int = 1, usesManualClock: Bool = false, relayKey: NodeKey = key,
+    loops: Int = 1, usesManualClock: Bool = false, relayKey: NodeKey = key, repetition: RequestRepetition = .never,
     configure: (inout TransportConfiguration) -> Void = { _ in },
     via proxyPort: ((NodeAddress) throws -> Int)? = nil, handler: any RequestHandler
   ) throws {
@@ -33,7 +33,9 @@ final class RelayPair: Sendable {
     var reached = address
     if let proxyPort { reached.port = try proxyPort(address) }
     let shared = Shared(RelayTarget.node(reached))
-    relay = try Relay(key: relayKey, configuration: RelayConfiguration(limits: limits)) { shared.value.withLock { $0 } }
+    var relaying = RelayConfiguration(limits: limits)
+    relaying.repetition = { _ in repetition }
+    relay = try Relay(key: relayKey, configuration: relaying) { shared.value.withLock { $0 } }
     front = try TestServer(loops: loops, configure: settings, handler: relay)
     current = shared
   }

@@ -61,7 +61,7 @@ package final class GRPCHandler: API {
   }
 
   private static func unary(
-    _ method: String, _ repetition: RouteRepetition = .never, _ node: RouteNode = .owner,
+    _ method: String, _ repetition: RequestRepetition = .never, _ node: RouteNode = .owner,
     _ handle: @escaping @Sendable (GRPCHandler, UnsafeRawBufferPointer, GRPCCall) throws -> Void
   ) -> Route<GRPCHandler> {
     unary(path: "/google.firestore.v1.Firestore/\(method)", repetition, node, handle)
@@ -69,7 +69,7 @@ package final class GRPCHandler: API {
 
   /// A method with one request message.
   private static func unary(
-    path: String, _ repetition: RouteRepetition = .never, _ node: RouteNode = .owner,
+    path: String, _ repetition: RequestRepetition = .never, _ node: RouteNode = .owner,
     _ handle: @escaping @Sendable (GRPCHandler, UnsafeRawBufferPointer, GRPCCall) throws -> Void
   ) -> Route<GRPCHandler> {
     Route(.all, [path], kind: .grpc, access: .caller, repetition: repetition, node: node, when: { isGRPC($0) }) {

@@ -30,7 +30,7 @@ extension RESTHandler {
   }
 
   private static func row(
-    _ methods: HTTPMethods, _ path: String, _ repetition: RouteRepetition = .never, _ node: RouteNode = .owner,
+    _ methods: HTTPMethods, _ path: String, _ repetition: RequestRepetition = .never, _ node: RouteNode = .owner,
     _ handle: @escaping @Sendable (RESTHandler, RESTRequest, borrowing HTTPRequest) throws -> Void
   ) -> Route<RESTHandler> {
     Route(methods, DocumentsPath.patterns(path), kind: .rest, access: .caller, repetition: repetition, node: node) {

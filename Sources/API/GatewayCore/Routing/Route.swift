@@ -28,7 +28,7 @@ package struct Route<Target: API>: Sendable {
   let paths: [RoutePattern]
   let kind: RequestKind
   let access: RouteAccess
-  let repetition: RouteRepetition
+  let repetition: RequestRepetition
   let node: RouteNode
   let condition: Condition?
   let work: Work
@@ -40,7 +40,7 @@ package struct Route<Target: API>: Sendable {
   /// ``RoutePattern``.
   package init(
     _ methods: HTTPMethods, _ paths: [String], kind: RequestKind, access: RouteAccess,
-    repetition: RouteRepetition = .never, node: RouteNode = .owner, when condition: Condition? = nil,
+    repetition: RequestRepetition = .never, node: RouteNode = .owner, when condition: Condition? = nil,
     handle: @escaping Handle
   ) {
     self.init(methods, paths, kind, access, repetition, node, condition, .handle(handle))
@@ -56,7 +56,7 @@ package struct Route<Target: API>: Sendable {
 
   private init(
     _ methods: HTTPMethods, _ paths: [String], _ kind: RequestKind, _ access: RouteAccess,
-    _ repetition: RouteRepetition, _ node: RouteNode, _ condition: Condition?, _ work: Work
+    _ repetition: RequestRepetition, _ node: RouteNode, _ condition: Condition?, _ work: Work
   ) {
     self.methods = methods
     self.paths = paths.map { RoutePattern($0) }

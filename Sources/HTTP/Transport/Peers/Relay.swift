@@ -5,9 +5,9 @@ import Synchronization
 package struct RelayConfiguration: Sendable {
   /// The form of refusals: ``TransportConfiguration/errorBody``.
   package var limits: TransportConfiguration
-  /// Whether the peers do a request, which is not GET or HEAD, at most once if it has an id, or whether it changes nothing.
-  /// Then it is repeated after a break, too. Called with the head of the request on its loop.
-  package var isRepeatable: @Sendable (borrowing HTTPRequest) -> Bool = { _ in false }
+  /// Returns how a request, which is not GET or HEAD, is repeated after a break. Called with the head of the request on its
+  /// loop.
+  package var repetition: @Sendable (borrowing HTTPRequest) -> RequestRepetition = { _ in .never }
 
   /// Creates a configuration with the limits of the server whose requests are relayed.
   package init(limits: TransportConfiguration) { self.limits = limits }
@@ -68,11 +68,11 @@ package final class Relay: RequestHandler {
       return nil
     }
     let isSafe = request.method == .get || request.method == .head
-    let client = RelayedClient(of: request, requestID: isSafe ? nil : Self.makeID())
-    let isRepeatable = isSafe || configuration.isRepeatable(request)
+    let repetition = isSafe ? .always : configuration.repetition(request)
+    let client = RelayedClient(of: request, requestID: repetition == .always ? nil : Self.makeID())
     guard
       let relayed = RelayedExchange(
-        request, exchange, part, client: client, isWhole: isWhole, isRepeatable: isRepeatable)
+        request, exchange, part, client: client, isWhole: isWhole, repetition)
     else { return nil }
     counters.add(\.relayed)
     part.begin(relayed)

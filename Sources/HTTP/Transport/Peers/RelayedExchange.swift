@@ -13,10 +13,7 @@ final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
   private unowned let relay: LoopRelay
   private let method: HTTPMethod
   private let isGRPC: Bool
-  /// Whether another try has no effect beyond the first one's.
-  private let isRepeatable: Bool
-  /// Whether the request may have an effect, so that its outcome matters.
-  private let changesSomething: Bool
+  private let repetition: RequestRepetition
   private var upload = RelayedUpload()
   private var isPaused = false
   private var reservedBytes = 0
@@ -39,15 +36,14 @@ final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
   /// - Returns: `nil` if memory is short. The client then has a response.
   init?(
     _ request: borrowing HTTPRequest, _ exchange: Exchange, _ relay: LoopRelay, client: RelayedClient, isWhole: Bool,
-    isRepeatable: Bool
+    _ repetition: RequestRepetition
   ) {
     self.exchange = exchange
     self.relay = relay
     method = request.method
     let type = request.header("content-type")
     isGRPC = request.version == .http2 && type?.starts(with: "application/grpc".utf8) == true
-    self.isRepeatable = isRepeatable
-    changesSomething = client.requestID != nil
+    self.repetition = repetition
     head = RelayedHead(request, client: client, isWhole: isWhole)
     guard reserve(head.count + (isWhole ? request.body.count : 0)) else {
       isOver = true
@@ -118,8 +114,11 @@ final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
     if waitDeadline == nil { waitDeadline = exchange.loop.nowMilliseconds + Self.waitMilliseconds }
   }
 
+  /// The refusal if a try may have had its effect. Of a request that may always be repeated, the client needs no outcome.
+  private var unknown: Refusal { repetition == .always ? .noOwner : .outcomeUnknown }
+
   /// Called if no peer took the request in time.
-  func waitedTooLong() { refuse(breaks > 0 && changesSomething ? .outcomeUnknown : .noOwner) }
+  func waitedTooLong() { refuse(breaks > 0 ? unknown : .noOwner) }
 
   func streamFailed(_ stream: PeerStream, _ failure: PeerFailure) {
     guard stream === self.stream, !isOver else { return }
@@ -134,7 +133,7 @@ final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
     case .mayHaveRun:
       relay.counters.add(\.broken)
       breaks += 1
-      guard isRepeatable, upload.isKept, breaks < Self.breaksMax else { return refuse(.outcomeUnknown) }
+      guard repetition != .never, upload.isKept, breaks < Self.breaksMax else { return refuse(unknown) }
       waitDeadline = nil
       tryAgain()
     }
@@ -170,7 +169,7 @@ final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
   /// Whether a response says nothing about an earlier try, which may have had its effect: the owner refused this one before
   /// it looked for the id.
   private func isInDoubt(_ status: Int, _ stream: PeerStream) -> Bool {
-    guard breaks > 0, changesSomething else { return false }
+    guard breaks > 0, repetition != .always else { return false }
     if status == 401 || status == 429 || status == 503 { return true }
     return isGRPC && RelayedFields.saysNothingOfEarlierTry(stream.headLines)
   }

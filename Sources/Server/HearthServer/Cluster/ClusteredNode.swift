@@ -119,7 +119,7 @@ final class ClusteredNode: Sendable {
       project = identity.project
       guard let key = NodeKey(settings.key.bytes) else { throw ClusterKeyFailure.noDigest }
       var relaying = RelayConfiguration(limits: limits)
-      relaying.isRepeatable = { request in HTTPGateway.repeatableRequests.repetition(of: request) != .never }
+      relaying.repetition = { request in HTTPGateway.repeatableRequests.repetition(of: request) }
       relay = try Relay(key: key, configuration: relaying) { owner.target }
       channels = ChannelRelays(key: key, relaying)
       door = ClusterDoor(relay, channels, operations: operations)

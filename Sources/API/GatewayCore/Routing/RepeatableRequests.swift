@@ -1,20 +1,10 @@
 package import Transport
 
-/// Whether a request may be sent again if its response was lost.
-package enum RouteRepetition: Sendable {
-  /// Never: it could have its effect twice, and the server could not know.
-  case never
-  /// With the same ``DocumentModel/RequestID``, which lets it have its effect once.
-  case withID
-  /// Always: it has no effect, or none that a second one adds to.
-  case always
-}
-
 /// Tells which requests may be sent again, by their heads. It needs no service, so a node can ask it that serves nothing
 /// itself.
 package struct RepeatableRequests: Sendable {
   private let router: Router
-  private let repetitions: [RouteRepetition]
+  private let repetitions: [RequestRepetition]
 
   /// Creates a table of routes, in the order in which a server tries them. A request that matches none is never repeated.
   package init(_ heads: [RouteHead]) {
@@ -23,14 +13,11 @@ package struct RepeatableRequests: Sendable {
   }
 
   /// Returns whether a request may be sent again. Needs only its head. Cost: that of finding its route.
-  package func repetition(of request: borrowing HTTPRequest) -> RouteRepetition {
+  package func repetition(of request: borrowing HTTPRequest) -> RequestRepetition {
     let match = router.match(request)
     guard let number = match.number, !match.isWrongMethod else { return .never }
     return repetitions[number]
   }
-
-  /// Whether a request may be sent again with the same ``DocumentModel/RequestID``, and only so.
-  package func isRepeatableWithID(_ request: borrowing HTTPRequest) -> Bool { repetition(of: request) == .withID }
 }
 
 extension API {
@@ -42,7 +29,7 @@ extension API {
 package struct RouteHead: RoutedEndpoint {
   package let methods: HTTPMethods
   package let paths: [RoutePattern]
-  let repetition: RouteRepetition
+  let repetition: RequestRepetition
   let node: RouteNode
   /// Whether the body is read piece by piece.
   let isStreamed: Bool
