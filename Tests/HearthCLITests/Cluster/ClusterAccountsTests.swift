@@ -6,7 +6,9 @@ import TestSupport
 @Suite(.needs(.hearth), .needs(.postgres), .needs(.tool(.setpriv)), .serialized) struct ClusterAccountsTests {
   private static let rounds = ProcessInfo.processInfo.environment["CLUSTER_ROUNDS"].flatMap { Int($0) } ?? 2
   private static let identity = "/identitytoolkit.googleapis.com/v1"
+  /// The user who stays signed in. Sign-ins are of another one, because a user has a limited number of sessions.
   private static let account = #"{"email": "ann@example.org", "password": "correct horse", "returnSecureToken": true}"#
+  private static let other = #"{"email": "ben@example.org", "password": "correct horse", "returnSecureToken": true}"#
 
   /// A request that users make again and again.
   private enum Call: Int, CaseIterable { case refresh, lookup, signIn }
@@ -18,6 +20,8 @@ import TestSupport
       let cluster = try ServedCluster()
       let target = "\(Self.identity)/accounts:signUp?key=shop"
       let made = try JSONNode(parsing: ServedCluster.send(cluster.ports[0], "POST", target, Self.account).body)
+      let second = try ServedCluster.send(cluster.ports[0], "POST", target, Self.other)
+      try #require(second.status == 200, "\(second.text)")
       let refresh = try #require(made["refreshToken"]?.stringValue, "\(made.text)")
       let token = try #require(made["idToken"]?.stringValue)
       var repeated = 0.0
@@ -76,7 +80,7 @@ import TestSupport
     case .lookup:
       try ServedCluster.send(port, "POST", "\(identity)/accounts:lookup?key=shop", #"{"idToken": "\#(token)"}"#)
     case .signIn:
-      try ServedCluster.send(port, "POST", "\(identity)/accounts:signInWithPassword?key=shop", account)
+      try ServedCluster.send(port, "POST", "\(identity)/accounts:signInWithPassword?key=shop", other)
     }
   }
 }
