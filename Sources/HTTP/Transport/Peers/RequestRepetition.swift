@@ -4,6 +4,6 @@ package enum RequestRepetition: Sendable {
   case never
   /// With the same id, which lets it have its effect once.
   case withID
-  /// Always: a second one leaves the same state, or only a spare token.
+  /// Always: it has no effect, or a second one leaves the same state, or only a spare token.
   case always
 }
