@@ -1,4 +1,4 @@
-/// The identity of a request that may arrive several times: 16 random bytes.
+/// The identity of a request that may arrive several times: 16 bytes, of which the last eight are random.
 ///
 /// A node that relays a request to the owner of a database chooses one, and repeats the request with the same ID when it
 /// has lost the response. The database does the request once; see ``DocumentStore/CommitRequest/id``.
@@ -43,7 +43,7 @@ package struct RequestID: Hashable, Sendable {
     return bytes
   }
 
-  /// The two halves, as random numbers.
+  /// The two halves. In the order of the first halves, the IDs that a relay chooses ascend in bursts.
   package var numbers: (UInt64, UInt64) { (high, low) }
 
   /// Returns the ID of a part of the request. For example, each write of a batch is a part. Parts are numbered from 0. The

@@ -1,3 +1,4 @@
+import Basics
 import Glibc
 import Synchronization
 
@@ -24,6 +25,7 @@ package final class Relay: RequestHandler {
   private let counters = RelayCounters()
   private let target: @Sendable () -> RelayTarget
   private let loops = Mutex<[ObjectIdentifier: LoopBound<LoopRelay>]>([:])
+  private let requestIDs = Mutex(RequestIDs())
 
   /// Creates a relay. It connects with the first request.
   ///
@@ -69,7 +71,7 @@ package final class Relay: RequestHandler {
     }
     let isSafe = request.method == .get || request.method == .head
     let repetition = isSafe ? .always : configuration.repetition(request)
-    let client = RelayedClient(of: request, requestID: repetition == .always ? nil : Self.makeID())
+    let client = RelayedClient(of: request, requestID: repetition == .always ? nil : requestID(on: exchange.loop))
     guard
       let relayed = RelayedExchange(
         request, exchange, part, client: client, isWhole: isWhole, repetition)
@@ -88,9 +90,9 @@ package final class Relay: RequestHandler {
     }
   }
 
-  private static func makeID() -> [UInt8] {
-    var generator = SystemRandomNumberGenerator()
-    return (0..<2).flatMap { _ in withUnsafeBytes(of: generator.next() as UInt64) { Array($0) } }
+  private func requestID(on loop: EventLoop) -> [UInt8] {
+    let nanoseconds = UInt64(loop.nowMilliseconds) * 1_000_000
+    return requestIDs.withLock { $0.next(at: nanoseconds) }
   }
 }
 

@@ -1,3 +1,4 @@
+import Basics
 import DocumentModel
 import Glibc
 import Synchronization
@@ -13,18 +14,10 @@ struct DocumentIDs {
   private static let tenCharacters: UInt64 = 839_299_365_868_340_224
   /// In byte order, so that strings sort as their numbers do.
   private static let alphabet = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
-  /// If more time than this has passed since the last ID, the next ID starts a new burst.
-  static let burstPauseNanoseconds: UInt64 = 10_000_000
-  /// The maximum number of IDs in a burst, so that long bursts do not fill a part of the ID space.
-  static let burstIDsMax = 1000
-  /// The maximum distance between the first halves of consecutive IDs in a burst.
-  private static let stepMax: UInt64 = 1 << 20
 
   private static let shared = Mutex(DocumentIDs())
 
-  private var first: UInt64 = 0
-  private var last: UInt64 = 0
-  private var left = 0
+  private var firstHalves = AscendingNumbers(below: tenCharacters)
 
   /// Returns the next ID. Cost: two reads of the system's random generator, each a system call.
   static func next() -> [UInt8] {
@@ -36,23 +29,16 @@ struct DocumentIDs {
 
   /// Returns the next ID at a time of a monotonic clock.
   mutating func next(at nanoseconds: UInt64) -> [UInt8] {
-    if left == 0 || nanoseconds > last + Self.burstPauseNanoseconds {
-      first = UInt64.random(in: 0..<Self.tenCharacters)
-      left = Self.burstIDsMax
-    } else {
-      first = (first + UInt64.random(in: 1...Self.stepMax)) % Self.tenCharacters
-    }
-    left -= 1
-    last = nanoseconds
     var id: [UInt8] = []
     id.reserveCapacity(20)
-    Self.append(first, to: &id)
+    Self.append(firstHalves.next(at: nanoseconds), to: &id)
     Self.append(UInt64.random(in: 0..<Self.tenCharacters), to: &id)
     return id
   }
 
-  /// Returns the ID of the document that a request creates: the same one whenever the request arrives. Such IDs share no
-  /// pages.
+  /// Returns the ID of the document that a request creates: the same one whenever the request arrives, on every node. The
+  /// IDs ascend as those of the requests do, except at a few places where the remainder starts again. Nodes of several
+  /// builds must agree on the ID, so the way to compute it is fixed.
   static func id(of request: RequestID) -> [UInt8] {
     let (first, second) = request.numbers
     var id: [UInt8] = []
