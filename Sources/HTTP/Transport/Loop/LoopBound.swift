@@ -13,7 +13,7 @@ package struct LoopBound<Value>: @unchecked Sendable {
   }
 
   /// The value, for a caller on the loop's thread.
-  func value(on loop: EventLoop) -> Value {
+  package func value(on loop: EventLoop) -> Value {
     precondition(loop === self.loop && loop.isOnLoop, "a bound value was used on another thread")
     return value
   }

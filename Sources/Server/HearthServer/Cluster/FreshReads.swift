@@ -1,6 +1,7 @@
 import Gateway
 import GatewayCore
 import Replication
+import Synchronization
 import Transport
 
 /// The requests that a node handles itself while another one owns the cluster: they read documents.
@@ -13,6 +14,7 @@ final class FreshReads: RequestHandler {
   private let relay: Relay
   private let project: String
   private let replica: Replica
+  private let loops = Mutex<[ObjectIdentifier: LoopBound<WaitingReads>]>([:])
 
   init(_ followed: FollowedProject, _ gate: LogFollower, _ relay: Relay, project: String, _ replica: Replica) {
     self.followed = followed
@@ -47,13 +49,19 @@ final class FreshReads: RequestHandler {
       exchange.chosen = relay
       return relay.handle(request, exchange)
     }
-    let waiting = LoopBound(held, to: exchange.loop)
-    gate.whenNewest { [followed, relay] isNewest in
-      waiting.onLoop { held in
+    waitingReads(of: exchange.loop).append(held)
+  }
+
+  private func waitingReads(of loop: EventLoop) -> WaitingReads {
+    loops.withLock { loops in
+      if let found = loops[ObjectIdentifier(loop)] { return found.value(on: loop) }
+      let made = WaitingReads(gate, on: loop) { [followed, relay] isNewest in
         // The stack of this moment has the configuration that the owner had when it answered.
-        let handler: any RequestHandler = (isNewest ? followed.requests : nil) ?? relay
-        held.handle(by: handler)
+        guard isNewest, let requests = followed.requests else { return relay }
+        return requests
       }
+      loops[ObjectIdentifier(loop)] = LoopBound(made, to: loop)
+      return made
     }
   }
 }
