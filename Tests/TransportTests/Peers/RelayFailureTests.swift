@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 import TestSupport
 
@@ -59,6 +60,30 @@ import TestSupport
     let call = try other.reply(1)
     #expect(call.status == 200 && call.field("grpc-status") == "14")
     #expect(pair.relay.counts.failed == 2)
+  }
+
+  /// The owner stops: the requests that arrived before wait for the next owner.
+  @Test(arguments: [true, false]) func aRequestWaitsWhileItsNodeStops(findsOwner: Bool) throws {
+    let pair = try RelayPair(usesManualClock: true, handler: RelayHandler())
+    pair.setTarget(.none)
+    let stopped = Observed(false)
+    // The server stops when the clients have closed their connections.
+    do {
+      let client = try Self.send(pair.front, "POST", "/seen", [1])
+      let idle = try HTTP2Client(pair.front)
+      try idle.settle()
+      #expect(pair.front.wait { pair.relay.counts.relayed == 1 })
+      Thread {
+        pair.front.server.stop(graceSeconds: 60)
+        stopped.value = true
+      }.start()
+      _ = try idle.next(.goAway)
+      pair.front.advance(seconds: 1)
+      #expect(pair.relay.counts.failed == 0)
+      if findsOwner { pair.setTarget(.node(pair.address)) } else { pair.front.advance(seconds: 2) }
+      #expect(try client.readReply().status == (findsOwner ? 200 : 503))
+    }
+    #expect(stopped.wait { $0 })
   }
 
   @Test(arguments: ["POST", "GET"])

@@ -3,6 +3,8 @@
 final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
   /// Milliseconds for which a request waits for a peer that takes it.
   static let waitMilliseconds = 10_000
+  /// Milliseconds for which a request waits for such a peer after this node has begun to stop. A handover takes less.
+  private static let lastWaitMilliseconds = 2_000
   /// The most times that a request is sent to a peer which then breaks the connection.
   private static let breaksMax = 3
   /// The most bytes of a response that are passed to the client's connection at once.
@@ -28,6 +30,8 @@ final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
   private var breaks = 0
   /// The time on the loop's clock at which the request is refused, while it waits.
   private(set) var waitDeadline: Int?
+  /// Milliseconds for which the request waits from now on.
+  private var longestWait = RelayedExchange.waitMilliseconds
   /// The position among those that wait.
   var waitIndex: Int?
 
@@ -111,7 +115,7 @@ final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
 
   /// Begins to wait for a peer, or continues. All waiting together is limited.
   func beginWaiting() {
-    if waitDeadline == nil { waitDeadline = exchange.loop.nowMilliseconds + Self.waitMilliseconds }
+    if waitDeadline == nil { waitDeadline = exchange.loop.nowMilliseconds + longestWait }
   }
 
   /// The refusal if a try may have had its effect. Of a request that may always be repeated, the client needs no outcome.
@@ -248,15 +252,15 @@ final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
     finish()
   }
 
-  /// The server begins to stop. An endless response should end.
+  /// The server begins to stop. An endless response should end, and a request that waits may find the next owner.
   private func shutDown() {
     guard !isOver else { return }
     if let stream, let connection {
       connection.session.announceEnd(of: stream)
       connection.sendSoon()
-    } else if !isBegun {
-      refuse(.noOwner)
     }
+    longestWait = Self.lastWaitMilliseconds
+    waitDeadline = waitDeadline.map { min($0, exchange.loop.nowMilliseconds + longestWait) }
   }
 
   private func refuse(_ refusal: Refusal) {

@@ -302,13 +302,18 @@ final class ClusteredNode: Sendable {
     queue.asyncAfter(deadline: .now() + .milliseconds(50)) { self.closeRetired() }
   }
 
-  /// Gives the project away: new requests wait for the next owner, then the log gets the handover.
+  /// Gives the project away: new requests wait for the next owner, those under way end, then the log gets the handover. A
+  /// commit after it would be refused.
   private func giveAway() {
     guard case .owner = member.status.role else { return }
     door.serveNothing()
     owner.set(nil)
+    owned.retire(waitingAtMost: Self.lastRequestsMilliseconds)
     member.handOver()
   }
+
+  /// The time that the requests under way have at a handover. Other requests wait meanwhile.
+  private static let lastRequestsMilliseconds = 75
 
   /// Relays requests to another node.
   private func follow(_ node: UInt32?) {

@@ -75,6 +75,18 @@ final class OwnedProject: Sendable {
     stack?.retire()
   }
 
+  /// Takes the project from service, and waits until its requests have ended, for a limited time.
+  func retire(waitingAtMost milliseconds: Int) {
+    retire()
+    let deadline = DispatchTime.now() + .milliseconds(milliseconds)
+    while !isUnused, DispatchTime.now() < deadline { usleep(1_000) }
+  }
+
+  /// Whether no request uses a retired stack.
+  private var isUnused: Bool {
+    state.withLock { state in state.retired == nil || isKnownUniquelyReferenced(&state.retired!.stack) }
+  }
+
   /// Closes the retired stack if no request uses it. Returns whether none is left.
   @discardableResult func closeRetired() -> Bool {
     var unused: ProjectStack?
