@@ -23,7 +23,8 @@ package struct AscendingNumbers {
     self.bound = bound
   }
 
-  /// Returns the next number at a time of a monotonic clock. Cost: one read of the system's random generator, a system
+  /// Returns the next number at a time of a monotonic clock. The time may be a little earlier than at the call before, as
+  /// those of several threads. Cost: one read of the system's random generator, a system
   /// call.
   package mutating func next(at nanoseconds: UInt64) -> UInt64 {
     if left == 0 || nanoseconds > last + Self.burstPauseNanoseconds {
@@ -34,7 +35,7 @@ package struct AscendingNumbers {
       number = number < bound - step ? number + step : number - (bound - step)
     }
     left -= 1
-    last = nanoseconds
+    last = max(last, nanoseconds)
     return number
   }
 }

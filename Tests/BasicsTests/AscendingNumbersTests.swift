@@ -29,10 +29,22 @@ import Testing
     #expect(starts == 9)
   }
 
+  /// Threads whose clocks differ by less than a pause take numbers in turn.
+  @Test func aBurstContinuesIfTheTimeGoesBack() {
+    var sequence = AscendingNumbers(below: .max)
+    let pause = AscendingNumbers.burstPauseNanoseconds
+    let numbers = (0..<500).map { sequence.next(at: $0 * pause / 2 + ($0 % 2 == 0 ? pause : 0)) }
+    // A burst wraps around in one of about 30 billion runs.
+    #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $0 < $1 && $1 - $0 <= 1 << 20 })
+  }
+
   /// After the greatest number come the smallest ones.
   @Test func smallRangesWrapAround() {
-    let bound: UInt64 = 1 << 20 + 1
+    let bound: UInt64 = 3 << 20
     var sequence = AscendingNumbers(below: bound)
-    for _ in 0..<10_000 { #expect(sequence.next(at: 1) < bound) }
+    let numbers = (0..<AscendingNumbers.burstCountMax).map { _ in sequence.next(at: 1) }
+    let steps = zip(numbers, numbers.dropFirst()).map { $1 > $0 ? $1 - $0 : $1 + bound - $0 }
+    #expect(steps.allSatisfy { (1...1 << 20).contains($0) })
+    #expect(zip(numbers, numbers.dropFirst()).contains { $1 < $0 })
   }
 }

@@ -43,7 +43,7 @@ package struct RequestID: Hashable, Sendable {
     return bytes
   }
 
-  /// The two halves. In the order of the first halves, the IDs that a relay chooses ascend in bursts.
+  /// The two halves. The first halves of the IDs that a relay chooses ascend in bursts.
   package var numbers: (UInt64, UInt64) { (high, low) }
 
   /// Returns the ID of a part of the request. For example, each write of a batch is a part. Parts are numbered from 0. The

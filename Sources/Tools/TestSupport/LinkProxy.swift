@@ -37,16 +37,18 @@ package final class LinkProxy: Sendable {
   /// Creates a proxy whose links pass everything. Without a target, it resets connections until ``setTarget(_:)``.
   ///
   /// - Parameters:
+  ///   - host: the address at which it listens, one of the calling thread's network.
   ///   - identify: returns the number of the client that has a connection from a port to that of the proxy, for
   ///     ``set(_:from:)``. Called on the thread of the proxy. Connections of others are reset.
   ///   - seed: that of random faults.
   ///   - onLoss: called for each answer that ``Fault/loseAnswers(oneIn:)`` lost, on the thread of the proxy.
   /// - Throws: ``LoopbackError`` if no port or pipe can be made.
   package init(
-    to target: Target? = nil, seed: UInt64 = 1, onLoss: @escaping @Sendable () -> Void = {},
+    to target: Target? = nil, host: UInt32 = LoopbackAddress.host, seed: UInt64 = 1,
+    onLoss: @escaping @Sendable () -> Void = {},
     identify: (@Sendable (UInt16, UInt16) -> Int?)? = nil
   ) throws {
-    let (listener, port) = try LoopbackAddress.bind()
+    let (listener, port) = try LoopbackAddress.bind(host: host)
     self.port = port
     control = try Control(target)
     guard listen(listener, 128) == 0 else { throw LoopbackError("cannot listen: errno \(errno)") }

@@ -60,6 +60,12 @@ package struct Requirement: Sendable {
     return rights >> 21 & 1 == 1
   }
 
+  /// The right to make network namespaces, and `ip` to do it.
+  package static let networks = Requirement(
+    "making network namespaces needs root with CAP_SYS_ADMIN and CAP_NET_ADMIN, and ip (Debian: iproute2)",
+    mayBeMissing: true
+  ) { geteuid() == 0 && Tool.ip.path != nil && (try? TestNetwork(nodes: 1)) != nil }
+
   /// A limit of at least `count` open files for this process. The limit is raised if the system permits it.
   package static func openFiles(_ count: Int) -> Requirement {
     Requirement("the limit of open files is below \(count); see ulimit -Hn", mayBeMissing: true) {

@@ -28,6 +28,10 @@ package final class ServedCluster: Sendable {
   package let url: String
   /// The links between the nodes, and from them to PostgreSQL, if a test can break them.
   package let links: ClusterLinks?
+  /// The network of the nodes and PostgreSQL, if it is not that of this machine.
+  package let network: TestNetwork?
+  /// Passes the bytes of the nodes to PostgreSQL, in that network.
+  private let door: LinkProxy?
   private let state: Mutex<[Node]>
   private let options: [String]
   private let environments: [[String]]
@@ -41,10 +45,11 @@ package final class ServedCluster: Sendable {
   ///   - standby: a server to which nodes change if the first one does not accept writes.
   ///   - linksSeed: if not `nil`, tests can break ``links``, with this seed of random faults. No node can be added then, and
   ///     `postgres` must be `nil`.
+  ///   - hasNetwork: whether the nodes and PostgreSQL have a ``network`` of their own. Clients reach them as always.
   package init(
     nodes: Int = 3, project: String = ServedCluster.project, from source: String? = nil, serving options: [String] = [],
     environments: [[String]] = [], on postgres: (any PostgresService)? = nil, standby: PostgresServer? = nil,
-    linksSeed: UInt64? = nil
+    linksSeed: UInt64? = nil, hasNetwork: Bool = false
   ) throws {
     self.options = options
     self.environments = environments
@@ -56,6 +61,11 @@ package final class ServedCluster: Sendable {
       let server = try PostgresServer()
       self.postgres = server
       links = try linksSeed.map { try ClusterLinks(nodes: nodes, to: server, seed: $0) }
+    }
+    network = hasNetwork ? try TestNetwork(nodes: nodes) : nil
+    door = try network.map { [postgres = self.postgres] network in
+      let socket = LinkProxy.Target.path(try #require(postgres as? PostgresServer).socket)
+      return try network.run(at: .postgres) { try LinkProxy(to: socket, host: TestNetwork.host(of: .postgres)) }
     }
     let database = try self.postgres.makeDatabase("hearth")
     url = standby.map { "\(database),\($0.directory)" } ?? database
@@ -82,13 +92,20 @@ package final class ServedCluster: Sendable {
   }
 
   private func start(_ number: Int, port: UInt16, _ options: [String]? = nil) throws -> Node {
-    let process = try HearthBinary.start(
+    let server = door.map { "postgres://hearth@\(TestNetwork.address(of: .postgres)):\($0.port)/hearth" }
+    let arguments =
       [
-        "serve", "--port", "\(port)", "--cluster", links?.url(of: number) ?? url, "--cluster-key",
+        "serve", "--port", "\(port)", "--cluster", server ?? links?.url(of: number) ?? url, "--cluster-key",
         directory.file("cluster.key"), "--data", directory.file("node\(number + 1)"), "--metrics-address",
         "127.0.0.1:0",
-      ] + (links?.options(of: number) ?? []) + (options ?? self.options),
-      environment: environments.indices.contains(number) ? environments[number] : [])
+      ] + (links?.options(of: number) ?? []) + (options ?? self.options)
+    let process =
+      if let network {
+        try start(arguments, port: port, in: network, at: .node(number))
+      } else {
+        try HearthBinary.start(
+          arguments, environment: environments.indices.contains(number) ? environments[number] : [])
+      }
     try links?.join(process, number)
     let address = try process.waitForLine(prefix: "hearth: listening on http://127.0.0.1:", timeoutSeconds: 60)
     // The log is written on a thread of its own, so that this line may come later than the first one.
@@ -98,6 +115,21 @@ package final class ServedCluster: Sendable {
     return Node(
       process: process, port: try #require(UInt16(address.prefix { $0.isNumber })),
       metricsPort: try #require(UInt16(port)))
+  }
+
+  /// Starts a node in a network. It gets its clients from a socket that was made outside, which stays reachable there.
+  private func start(
+    _ arguments: [String], port: UInt16, in network: TestNetwork, at place: TestNetwork.Place
+  ) throws -> ServerProcess {
+    let binary = try #require(HearthBinary.path)
+    let (listener, _) = try LoopbackAddress.bind(port: port)
+    defer { close(listener) }
+    guard listen(listener, 128) == 0 else { throw LoopbackError("cannot listen: errno \(errno)") }
+    let peer = ["--peer-address", "\(TestNetwork.address(of: place)):8090"]
+    return try ServerProcess(
+      executable: "/bin/bash",
+      arguments: ["-c", "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"", "bash"] + network.words(at: place) + [binary]
+        + arguments + peer, socket: listener)
   }
 
   /// The nodes, in the order of their numbers, which begin with 1.

@@ -16,6 +16,7 @@ package struct Tool: Sendable {
   package static let caddy = Tool("caddy", package: "caddy; .ci/unpacked .build/peers caddy", mayBeMissing: true)
   package static let etcd = Tool("etcd", package: "etcd-server", mayBeMissing: true)
   package static let patroni = Tool("patroni", package: "patroni, python3-etcd", mayBeMissing: true)
+  package static let ip = Tool("ip", package: "iproute2", mayBeMissing: true)
   package static let h2load = Tool("h2load", package: "nghttp2-client", mayBeMissing: true)
 
   /// The result of running a program.

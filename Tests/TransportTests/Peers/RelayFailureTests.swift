@@ -62,9 +62,10 @@ import TestSupport
     #expect(pair.relay.counts.failed == 2)
   }
 
-  /// The owner stops: the requests that arrived before wait for the next owner.
-  @Test(arguments: [true, false]) func aRequestWaitsWhileItsNodeStops(findsOwner: Bool) throws {
-    let pair = try RelayPair(usesManualClock: true, handler: RelayHandler())
+  /// The owner stops: the requests that arrived before wait for the next owner, if they can be repeated.
+  @Test(arguments: [(true, RequestRepetition.withID, 200), (false, .withID, 503), (true, .never, 503)])
+  func aRequestWaitsWhileItsNodeStops(findsOwner: Bool, repetition: RequestRepetition, status: Int) throws {
+    let pair = try RelayPair(usesManualClock: true, repetition: repetition, handler: RelayHandler())
     pair.setTarget(.none)
     let stopped = Observed(false)
     // The server stops when the clients have closed their connections.
@@ -78,12 +79,35 @@ import TestSupport
         stopped.value = true
       }.start()
       _ = try idle.next(.goAway)
-      pair.front.advance(seconds: 1)
-      #expect(pair.relay.counts.failed == 0)
+      if repetition != .never {
+        pair.front.advance(seconds: 1)
+        #expect(pair.relay.counts.failed == 0)
+      }
       if findsOwner { pair.setTarget(.node(pair.address)) } else { pair.front.advance(seconds: 2) }
-      #expect(try client.readReply().status == (findsOwner ? 200 : 503))
+      #expect(try client.readReply().status == status)
     }
     #expect(stopped.wait { $0 })
+  }
+
+  /// An endless response that begins while its node stops ends soon.
+  @Test func anEndlessRequestThatWaitedDoesNotDelayTheStop() throws {
+    let pair = try RelayPair(handler: RelayHandler())
+    pair.setTarget(.none)
+    let stopped = Observed(false)
+    do {
+      let client = try HTTP2Client(pair.front)
+      client.request(1, "GET", "/quiet")
+      #expect(pair.front.wait { pair.relay.counts.relayed == 1 })
+      Thread {
+        pair.front.server.stop(graceSeconds: 60)
+        stopped.value = true
+      }.start()
+      _ = try client.next(.goAway)
+      pair.setTarget(.node(pair.address))
+      let reply = try client.reply(1)
+      #expect(reply.text == "be" && reply.isEnded && reply.resetCode == nil)
+    }
+    #expect(stopped.wait(secondsMax: 30) { $0 })
   }
 
   @Test(arguments: ["POST", "GET"])

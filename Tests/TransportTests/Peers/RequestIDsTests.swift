@@ -4,7 +4,7 @@ import Testing
 @Suite struct RequestIDsTests {
   /// The IDs of a burst ascend byte by byte, and their last eight bytes are random.
   @Test func idsOfABurstAscend() {
-    var sequence = RequestIDs()
+    let sequence = RequestIDs()
     let ids = (0..<1000).map { sequence.next(at: $0) }
     #expect(ids.allSatisfy { $0.count == 16 })
     // The numbers wrap around in one of about 17 billion runs.
@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test func anotherNodeHasOtherIDs() {
-    var sequences = [RequestIDs(), RequestIDs()]
+    let sequences = [RequestIDs(), RequestIDs()]
     let ids = (0..<200).map { sequences[Int($0 % 2)].next(at: $0) }
     #expect(Set(ids.map { $0.prefix(8) }).count == 200)
   }

@@ -12,6 +12,8 @@ final class LoopRelay {
   private let target: @Sendable () -> RelayTarget
   /// The form of refusals.
   private let limits: TransportConfiguration
+  /// See ``RelayConfiguration/lastWaitMilliseconds``.
+  let lastWaitMilliseconds: Int
   /// The connection for new requests.
   private var current: PeerConnection?
   /// Connections that finish their requests.
@@ -34,6 +36,7 @@ final class LoopRelay {
     self.callbacks = callbacks
     self.target = target
     limits = configuration.limits
+    lastWaitMilliseconds = configuration.lastWaitMilliseconds
     loop.beforeEnd { [self] in end() }
   }
 

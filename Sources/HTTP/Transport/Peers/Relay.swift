@@ -9,6 +9,9 @@ package struct RelayConfiguration: Sendable {
   /// Returns how a request, which is not GET or HEAD, is repeated after a break. Called with the head of the request on its
   /// loop.
   package var repetition: @Sendable (borrowing HTTPRequest) -> RequestRepetition = { _ in .never }
+  /// Milliseconds for which a request that can be repeated waits for a node after this one has begun to stop: time for a
+  /// handover. It must be less than the time that the server has to stop. With 0, such requests are refused at once.
+  package var lastWaitMilliseconds = 2_000
 
   /// Creates a configuration with the limits of the server whose requests are relayed.
   package init(limits: TransportConfiguration) { self.limits = limits }
@@ -25,7 +28,7 @@ package final class Relay: RequestHandler {
   private let counters = RelayCounters()
   private let target: @Sendable () -> RelayTarget
   private let loops = Mutex<[ObjectIdentifier: LoopBound<LoopRelay>]>([:])
-  private let requestIDs = Mutex(RequestIDs())
+  private let requestIDs = RequestIDs()
 
   /// Creates a relay. It connects with the first request.
   ///
@@ -92,7 +95,7 @@ package final class Relay: RequestHandler {
 
   private func requestID(on loop: EventLoop) -> [UInt8] {
     let nanoseconds = UInt64(loop.nowMilliseconds) * 1_000_000
-    return requestIDs.withLock { $0.next(at: nanoseconds) }
+    return requestIDs.next(at: nanoseconds)
   }
 }
 

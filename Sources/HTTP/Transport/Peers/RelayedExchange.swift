@@ -3,8 +3,6 @@
 final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
   /// Milliseconds for which a request waits for a peer that takes it.
   static let waitMilliseconds = 10_000
-  /// Milliseconds for which a request waits for such a peer after this node has begun to stop. A handover takes less.
-  private static let lastWaitMilliseconds = 2_000
   /// The most times that a request is sent to a peer which then breaks the connection.
   private static let breaksMax = 3
   /// The most bytes of a response that are passed to the client's connection at once.
@@ -30,8 +28,8 @@ final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
   private var breaks = 0
   /// The time on the loop's clock at which the request is refused, while it waits.
   private(set) var waitDeadline: Int?
-  /// Milliseconds for which the request waits from now on.
-  private var longestWait = RelayedExchange.waitMilliseconds
+  /// Whether the server has begun to stop.
+  private var isStopping = false
   /// The position among those that wait.
   var waitIndex: Int?
 
@@ -117,6 +115,9 @@ final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
   func beginWaiting() {
     if waitDeadline == nil { waitDeadline = exchange.loop.nowMilliseconds + longestWait }
   }
+
+  /// The longest time that a wait takes which begins now, in milliseconds.
+  private var longestWait: Int { isStopping ? relay.lastWaitMilliseconds : Self.waitMilliseconds }
 
   /// The refusal if a try may have had its effect. Of a request that may always be repeated, the client needs no outcome.
   private var unknown: Refusal { repetition == .always ? .noOwner : .outcomeUnknown }
@@ -219,7 +220,11 @@ final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
         status: status, headers: { $0.bytes.append(contentsOf: lines) }, contentLength: stream.contentLength,
         from: self)
       // Without a body, the response is complete now.
-      if exchange.isComplete { finish() }
+      if exchange.isComplete { return finish() }
+      if isStopping, let connection {
+        connection.session.announceEnd(of: stream)
+        connection.sendSoon()
+      }
     }
   }
 
@@ -252,14 +257,18 @@ final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
     finish()
   }
 
-  /// The server begins to stop. An endless response should end, and a request that waits may find the next owner.
+  /// The server begins to stop. An endless response should end. A request that waits and can be repeated may find the next
+  /// owner.
   private func shutDown() {
     guard !isOver else { return }
     if let stream, let connection {
       connection.session.announceEnd(of: stream)
       connection.sendSoon()
+    } else if !isBegun, repetition == .never || relay.lastWaitMilliseconds == 0 {
+      return refuse(.noOwner)
     }
-    longestWait = Self.lastWaitMilliseconds
+    isStopping = true
+    guard waitIndex != nil else { return }
     waitDeadline = waitDeadline.map { min($0, exchange.loop.nowMilliseconds + longestWait) }
   }
 

@@ -120,6 +120,8 @@ final class ClusteredNode: Sendable {
       guard let key = NodeKey(settings.key.bytes) else { throw ClusterKeyFailure.noDigest }
       var relaying = RelayConfiguration(limits: limits)
       relaying.repetition = { request in HTTPGateway.repeatableRequests.repetition(of: request) }
+      // The refusal must reach the client before its connection is cut.
+      relaying.lastWaitMilliseconds = max(0, min(2_000, configuration.stopGraceSeconds * 1000 - 1_000))
       relay = try Relay(key: key, configuration: relaying) { owner.target }
       channels = ChannelRelays(key: key, relaying)
       door = ClusterDoor(relay, channels, operations: operations)

@@ -13,8 +13,8 @@ final class WaitingReads {
 
   /// Creates an empty set.
   ///
-  /// - Parameter choose: returns the handler of requests, which may read the replica if they passed the gate (`true`), and
-  ///   may not otherwise. Called on the loop.
+  /// - Parameter choose: returns the handler of a request, which may read the replica if it passed the gate (`true`), and may
+  ///   not otherwise. Called on the loop for each request.
   init(_ gate: any FreshnessGate, on loop: EventLoop, choose: @escaping @Sendable (Bool) -> any RequestHandler) {
     self.gate = gate
     self.loop = loop
@@ -32,13 +32,12 @@ final class WaitingReads {
     arrived = []
     gate.whenNewest { [loop, choose] isNewest in
       requests.onLoop { requests in
-        let handler = choose(isNewest)
         for request in requests {
           // A large batch does not delay the sockets.
           if loop.hasTime {
-            request.handle(by: handler)
+            request.handle(by: choose(isNewest))
           } else {
-            loop.atNextTurn { request.handle(by: handler) }
+            loop.atNextTurn { request.handle(by: choose(isNewest)) }
           }
         }
       }
