@@ -1,8 +1,8 @@
 /// A sequence of random numbers that ascend in bursts: numbers taken soon after each other are near each other.
 ///
-/// Keys that begin with such numbers share the pages of a B-tree. Each key that begins with an unrelated number would need
-/// a page of its own. All numbers are equally likely, but a number tells much about the others of its burst. An identifier
-/// that nobody may guess therefore needs random bytes as well.
+/// Keys that begin with such numbers share the pages of a B-tree. Each key that begins with an unrelated number would
+/// need a page of its own. All numbers are equally likely, but a number tells much about the others of its burst. An
+/// identifier that nobody may guess therefore needs random bytes as well.
 package struct AscendingNumbers {
   /// If more time than this has passed since the last number, the next one starts a new burst.
   package static let burstPauseNanoseconds: UInt64 = 10_000_000
@@ -23,9 +23,8 @@ package struct AscendingNumbers {
     self.bound = bound
   }
 
-  /// Returns the next number at a time of a monotonic clock. The time may be a little earlier than at the call before, as
-  /// those of several threads. Cost: one read of the system's random generator, a system
-  /// call.
+  /// Returns the next number at a time of a monotonic clock, which may be a little earlier than at the call before, as
+  /// times of several threads are. Cost: one read of the system's random generator, a system call.
   package mutating func next(at nanoseconds: UInt64) -> UInt64 {
     if left == 0 || nanoseconds > last + Self.burstPauseNanoseconds {
       number = UInt64.random(in: 0..<bound)
