@@ -31,7 +31,7 @@ package final class ServedCluster: Sendable {
   /// The network of the nodes and PostgreSQL, if it is not that of this machine.
   package let network: TestNetwork?
   /// Passes the bytes of the nodes to PostgreSQL, in that network.
-  private let door: LinkProxy?
+  private let postgresLink: LinkProxy?
   private let state: Mutex<[Node]>
   private let options: [String]
   private let environments: [[String]]
@@ -63,7 +63,7 @@ package final class ServedCluster: Sendable {
       links = try linksSeed.map { try ClusterLinks(nodes: nodes, to: server, seed: $0) }
     }
     network = hasNetwork ? try TestNetwork(nodes: nodes) : nil
-    door = try network.map { [postgres = self.postgres] network in
+    postgresLink = try network.map { [postgres = self.postgres] network in
       let socket = LinkProxy.Target.path(try #require(postgres as? PostgresServer).socket)
       return try network.run(at: .postgres) { try LinkProxy(to: socket, host: TestNetwork.host(of: .postgres)) }
     }
@@ -92,7 +92,7 @@ package final class ServedCluster: Sendable {
   }
 
   private func start(_ number: Int, port: UInt16, _ options: [String]? = nil) throws -> Node {
-    let server = door.map { "postgres://hearth@\(TestNetwork.address(of: .postgres)):\($0.port)/hearth" }
+    let server = postgresLink.map { "postgres://hearth@\(TestNetwork.address(of: .postgres)):\($0.port)/hearth" }
     let arguments =
       [
         "serve", "--port", "\(port)", "--cluster", server ?? links?.url(of: number) ?? url, "--cluster-key",

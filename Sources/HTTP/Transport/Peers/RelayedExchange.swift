@@ -221,7 +221,7 @@ final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
         from: self)
       // Without a body, the response is complete now.
       if exchange.isComplete { return finish() }
-      if isStopping, let connection {
+      if isStopping, !isOver, let connection {
         connection.session.announceEnd(of: stream)
         connection.sendSoon()
       }

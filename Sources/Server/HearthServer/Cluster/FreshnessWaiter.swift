@@ -1,8 +1,9 @@
 import Synchronization
 
-/// A request or a target of a listener that waits until this node is as new as the owner. It is answered once.
+/// Requests of one turn of a loop, or a target of a listener, that wait until this node is as new as the owner. They are
+/// answered once, together.
 final class FreshnessWaiter: Sendable {
-  /// The time at which it is refused, in microseconds of `BootTime`.
+  /// The time at which they are refused, in microseconds of `BootTime`.
   let deadline: Int64
   private let done: Mutex<(@Sendable (Bool) -> Void)?>
 
