@@ -35,6 +35,9 @@ import Testing
     [.reference("\(root)/c/12")], [.reference("\(root)/c/a")], [.reference("\(root)/c/a/x/y")],
     [.reference("\(root)/c/a-")], [.reference("\(root)/c/b")], [.reference("\(root)/d/a")],
     [bson(.objectID, .string("0123456789abcdef01234567"))], [bson(.objectID, .string("0123456789abcdef01234568"))],
+    // Damaged bytes can hold NaN.
+    [.geoPoint(GeoPoint(latitude: .nan, longitude: .nan)), .geoPoint(GeoPoint(latitude: -.nan, longitude: .nan))],
+    [.geoPoint(GeoPoint(latitude: .nan, longitude: 0))], [.geoPoint(GeoPoint(latitude: -90, longitude: .nan))],
     [.geoPoint(GeoPoint(latitude: -90, longitude: 180))], [.geoPoint(GeoPoint(latitude: 0, longitude: -1))],
     [.geoPoint(GeoPoint(latitude: 0, longitude: 0)), .geoPoint(GeoPoint(latitude: -0.0, longitude: 0))],
     [.geoPoint(GeoPoint(latitude: 0, longitude: 1))], [.geoPoint(GeoPoint(latitude: 1, longitude: -180))],

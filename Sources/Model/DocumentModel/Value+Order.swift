@@ -66,9 +66,7 @@ extension Value {
     case (.string(let p), .string(let q)): return Ordering.bytes(p.utf8, q.utf8)
     case (.bytes(let p), .bytes(let q)): return Ordering.bytes(p, q)
     case (.reference(let p), .reference(let q)): return compareReferences(p, q)
-    case (.geoPoint(let p), .geoPoint(let q)):
-      let latitude = Ordering(p.latitude, q.latitude)
-      return latitude == .equal ? Ordering(p.longitude, q.longitude) : latitude
+    case (.geoPoint(let p), .geoPoint(let q)): return compare(p, q)
     case (.array(let p), .array(let q)): return compare(p, q)
     case (.map(let p), .map(let q)):
       // The BSON values that `compared` leaves are maps with one key, so they compare as maps. A regex or a
@@ -114,6 +112,18 @@ extension Value {
     let whole = Int64(double)
     let order = Ordering(integer, whole)
     return order == .equal ? Ordering(0, double - Double(whole)) : order
+  }
+
+  /// Compares two points by latitude, then by longitude. NaN equals NaN and is below every number: a client cannot
+  /// store it, but damaged bytes can hold it, and the order must stay total.
+  package static func compare(_ a: GeoPoint, _ b: GeoPoint) -> Ordering {
+    let latitude = compareDegrees(a.latitude, b.latitude)
+    return latitude == .equal ? compareDegrees(a.longitude, b.longitude) : latitude
+  }
+
+  private static func compareDegrees(_ a: Double, _ b: Double) -> Ordering {
+    if a.isNaN || b.isNaN { return Ordering(a.isNaN ? 0 : 1, b.isNaN ? 0 : 1) }
+    return Ordering(a, b)
   }
 
   private static func compare(_ a: [Value], _ b: [Value]) -> Ordering {

@@ -48,9 +48,7 @@ enum ExpressionOrder {
     case (.integer(let x), .double(let y)): return Value.compare(x, y)
     case (.double(let x), .integer(let y)): return Value.compare(y, x).reversed
     case (.reference(let x), .reference(let y)): return compareReferences(x, y)
-    case (.geoPoint(let x), .geoPoint(let y)):
-      let latitude = Ordering(x.latitude, y.latitude)
-      return latitude == .equal ? Ordering(x.longitude, y.longitude) : latitude
+    case (.geoPoint(let x), .geoPoint(let y)): return Value.compare(x, y)
     case (.vector(let x), .vector(let y)): return compareVectors(x, y)
     case (.bson, _), (_, .bson): return compareBSON(a, b)
     default: break

@@ -15,7 +15,8 @@ enum Corpus {
     let whole = EncodedFields(fields).bytes
     // Each field alone too, so that short inputs exist.
     let single = fields.entries.map { EncodedFields(MapValue([($0.key, $0.value)])).bytes }
-    return [whole] + single + [whole.map { $0 ^ 0x80 }]
+    let damaged = EncodedFields(MapValue([("h", .geoPoint(GeoPoint(latitude: 45.5, longitude: .nan)))])).bytes
+    return [whole] + single + [whole.map { $0 ^ 0x80 }, damaged]
   }()
 
   /// Requests in gRPC's format: writes with a mask and with transforms, a query with every clause, and aggregations.
