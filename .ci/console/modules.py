@@ -116,10 +116,17 @@ def modules(browser):
             const found = list.rankAt(list.positionOf(rank, 1e6, 30, 900), 1e6, 30, 900);
             if (Math.abs(found - rank) > 0.01) failures.push(`rank ${rank}: ${found}`);
         }
-        const { parseAddress, formatAddress } = await import("/core/address.js");
+        const { parseAddress, formatAddress, go } = await import("/core/address.js");
         const place = parseAddress("#/demo/(default)/data/a%2Fb/%25?q=1%202&view=table", "x");
         equal("address", place.path, ["a/b", "%"]);
         equal("address again", parseAddress(formatAddress(place), "x"), place);
+        location.hash = "#/p/d/server";
+        go({ screen: "query" }, { replace: true });
+        equal("a step of the user is not undone", location.hash, "#/p/d/server");
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        go({ screen: "query", parameters: { q: "é <1>" } }, { replace: true });
+        go({ screen: "query", parameters: { q: "2" } }, { replace: true });
+        equal("a screen completes its address", location.hash, "#/p/d/query?q=2");
         const rules = await import("/parts/rules-text.js");
         equal("colors keep the text", rules.highlight("// é\nmatch /a/{b} { allow read: if 'x' == 1; }").map((part) => part[1]).join(""),
             "// é\nmatch /a/{b} { allow read: if 'x' == 1; }");

@@ -74,6 +74,7 @@ addEventListener("hashchange", () => {
   if (location.hash === shown) return;
   if (guard.isDirty() && !confirm("Discard the changes that are not saved?")) {
     history.pushState(null, "", shown || "#/");
+    shown = location.hash;
     return;
   }
   guard.isDirty = () => false;
@@ -86,14 +87,16 @@ addEventListener("hashchange", () => {
 });
 addEventListener("beforeunload", (event) => { if (guard.isDirty()) event.preventDefault(); });
 
-/** Shows another place. `replace` leaves no entry in the history. */
+/** Shows another place. `replace` leaves no entry in the history, and does nothing if the user has just gone elsewhere. */
 export function go(change, { replace = false } = {}) {
   const next = { ...place.peek(), parameters: {}, ...change };
   const hash = formatAddress(next);
   if (hash === location.hash) return;
   if (replace) {
+    // The event about the new address comes later. A screen that completes its own address meanwhile would undo the step.
+    if (location.hash !== shown) return;
     history.replaceState(null, "", hash);
-    shown = hash;
+    shown = location.hash;
     place.set(next);
   } else location.hash = hash;
 }
