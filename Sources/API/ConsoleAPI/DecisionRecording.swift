@@ -22,6 +22,7 @@ package final class DecisionRecording: Sendable {
     /// The time of the end, in microseconds since 1970.
     var end: Int64 = 0
     var left = 0
+    var changed: @Sendable () -> Void = {}
   }
 
   /// The recorded requests.
@@ -40,12 +41,17 @@ package final class DecisionRecording: Sendable {
     self.now = now
   }
 
+  /// Calls `changed` after the recording has begun or ended, on any thread. It must return quickly, and not use the
+  /// recording. An end by time is noticed at the next decision, or when somebody reads ``state``.
+  package func onChange(_ changed: @escaping @Sendable () -> Void) { bounds.withLock { $0.changed = changed } }
+
   /// Empties the log, and records the next decisions: at most `requests` of them, for at most `seconds`.
   func start(seconds: Int, requests: Int) {
     log.removeAll()
     bounds.withLock { bounds in
-      bounds = Bounds(end: now() + Int64(seconds) * 1_000_000, left: requests)
+      (bounds.end, bounds.left) = (now() + Int64(seconds) * 1_000_000, requests)
       observation.isOn = true
+      bounds.changed()
     }
   }
 
@@ -53,7 +59,7 @@ package final class DecisionRecording: Sendable {
   func stop() { bounds.withLock { end(&$0) } }
 
   /// The recording now.
-  var state: State {
+  package var state: State {
     bounds.withLock { bounds in
       let seconds = (bounds.end - now() + 999_999) / 1_000_000
       guard bounds.left > 0, seconds > 0 else {
@@ -79,7 +85,9 @@ package final class DecisionRecording: Sendable {
   }
 
   private func end(_ bounds: inout Bounds) {
-    bounds = Bounds()
+    guard observation.isOn else { return }
+    (bounds.end, bounds.left) = (0, 0)
     observation.isOn = false
+    bounds.changed()
   }
 }

@@ -98,7 +98,7 @@ package struct HTTPGateway: Sendable {
     self.console = console.map { facts in
       let authenticator = Authenticator(
         verifier: OperatorTokens(facts.sessions, users: AccountTokens(accounts)), mode: service.mode)
-      let session = OperatorSessionAPI(accounts, facts.sessions, usesTLS: facts.usesTLS, authenticator)
+      let session = OperatorSessionAPI(accounts, facts.sessions, authenticator)
       var endpoints = Self.documents(
         service, authenticator, WebChannelHandler(service, authenticator), files, accounts)
       endpoints += KeysHandler(accounts, authenticator, addresses: addresses, project: project).endpoints

@@ -117,11 +117,11 @@ public final class Server: Sendable {
         transport.bodyBytesMax = 1 << 10
         return try HTTPServer(configuration: transport, handler: listener)
       }
-      consoleHTTP = try Self.makeConsole(configuration, projects, transport)
+      consoleHTTP = try Self.makeConsole(configuration, projects, node, transport)
     } catch { throw Self.error(error) }
     projects.setCancel { [weak http, weak consoleHTTP] stack in
       http?.cancelRequests { ProjectDispatcher.isOwned($0, by: stack) || StackRequests.isOwned($0, by: stack) }
-      consoleHTTP?.cancelRequests { ProjectDispatcher.isOwned($0, by: stack) }
+      consoleHTTP?.cancelRequests { ProjectDispatcher.isOwned($0, by: stack) || StackRequests.isOwned($0, by: stack) }
     }
     try projects.own?.prepare()
   }
@@ -292,9 +292,12 @@ public final class Server: Sendable {
   /// Makes the server for operators' browsers, if the configuration has an address for it. It has the certificate of the
   /// main address, one loop, and few connections.
   private static func makeConsole(
-    _ configuration: HearthConfiguration, _ projects: ServedProjects, _ main: TransportConfiguration
+    _ configuration: HearthConfiguration, _ projects: ServedProjects, _ node: ClusteredNode?,
+    _ main: TransportConfiguration
   ) throws(TransportError) -> HTTPServer? {
-    guard let address = configuration.consoleAddress, let requests = projects.consoleHandler else { return nil }
+    guard let address = configuration.consoleAddress, let requests = node?.console ?? projects.consoleHandler else {
+      return nil
+    }
     var console = TransportConfiguration()
     (console.host, console.port, console.loops) = (address.host, address.port, 1)
     console.connectionsMax = 256
@@ -307,11 +310,13 @@ public final class Server: Sendable {
     console.requestLog = main.requestLog
     console.failureLog = main.failureLog
     console.errorBody = main.errorBody
-    let project = configuration.loadProjects == nil ? configuration.project ?? "" : ""
+    let project = configuration.loadProjects == nil ? node?.project ?? configuration.project ?? "" : ""
     let page = RequestDispatcher(ConsolePages(forOperatorsOf: project, version: version).endpoints)
     return try HTTPServer(
       configuration: console,
-      handler: ConsoleDoor(page: page, requests: requests, address: address.host, name: configuration.consoleHost))
+      handler: ConsoleDoor(
+        page: page, requests: requests, address: address.host, name: configuration.consoleHost,
+        usesTLS: configuration.tls != nil))
   }
 
   /// Checks that the address of the console belongs to a production server.

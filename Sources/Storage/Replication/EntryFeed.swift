@@ -89,7 +89,13 @@ package final class EntryFeed: Sendable {
 
   /// Notes that a configuration is in force at this node, the owner, which judges by no earlier one any more. With `nil`, no
   /// question is answered until the next call.
-  package func setConfiguration(_ version: Int64?) { wake { $0.configuration = version } }
+  package func setConfiguration(_ version: Int64?) {
+    guard state.withLock({ $0.configuration != version }) else { return }
+    wake { $0.configuration = version }
+  }
+
+  /// The version with which the owner says that other nodes may not read documents themselves.
+  package static let ownerOnly = Int64.max
 
   private func wake(_ change: (inout State) -> Void) {
     let observers = state.withLock { state in

@@ -62,7 +62,7 @@ import TestSupport
     let pair = try RelayPair(handler: RelayHandler())
     for server in [pair.direct, pair.front] {
       let seen = try Tool.curl.run(["-s", "--interface", "127.0.0.5", "http://127.0.0.1:\(server.port)/seen"])
-      #expect(seen.output.contains("\n127.0.0.5 [127, 0, 0, 5] true false\n"), "\(seen.output)")
+      #expect(seen.output.contains("\n127.0.0.5 [127, 0, 0, 5] true false false\n"), "\(seen.output)")
     }
   }
 
@@ -71,21 +71,30 @@ import TestSupport
     for server in [pair.direct, pair.front] {
       let client = try server.connect()
       client.send(
-        "GET /seen HTTP/1.1\r\nhearth-envelope: 1 2 ap 9.9.9.9 -\r\nhearth-client-is-admin: 1\r\nHost: x\r\n\r\n")
+        "GET /seen HTTP/1.1\r\nhearth-envelope: 1 2 apc 9.9.9.9 -\r\nhearth-client-is-admin: 1\r\nHost: x\r\n\r\n")
       let text = try client.readReply().text
-      #expect(text.contains("\n127.0.0.1 [127, 0, 0, 1] true false\n"), "\(text)")
-      #expect(text.contains("hearth-envelope: 1 2 ap 9.9.9.9 -") && text.contains("hearth-client-is-admin: 1"))
+      #expect(text.contains("\n127.0.0.1 [127, 0, 0, 1] true false false\n"), "\(text)")
+      #expect(text.contains("hearth-envelope: 1 2 apc 9.9.9.9 -") && text.contains("hearth-client-is-admin: 1"))
     }
   }
 
   @Test(arguments: [
     ("1 1.1 aph 203.0.113.7 -", "203.0.113.7", 4), ("1 2 - 2001:db8::1 -", "2001:db8::1", 16), ("1 1.0 t - -", "", 0),
+    ("1 2 pc 203.0.113.7 -", "203.0.113.7", 4),
     ("1 2 p fe80::1%eth0 000102030405060708090a0b0c0d0e0f", "fe80::1%eth0", 16),
   ])
   func anEnvelopeIsReadAsItWasWritten(text: String, address: String, count: Int) throws {
     let client = try #require(Array(text.utf8).withUnsafeBytes { RelayedClient($0) })
     #expect(String(decoding: client.text, as: UTF8.self) == text)
     #expect(client.address == address && client.addressBytes.count == count)
+  }
+
+  @Test func aRelayForTheConsoleSaysSo() throws {
+    let pair = try RelayPair(isForConsole: true, handler: RelayHandler())
+    let client = try pair.front.connect()
+    client.send("GET /seen HTTP/1.1\r\nHost: x\r\n\r\n")
+    let text = try client.readReply().text
+    #expect(text.contains("\n127.0.0.1 [127, 0, 0, 1] true false true\n"), "\(text)")
   }
 
   @Test(arguments: [

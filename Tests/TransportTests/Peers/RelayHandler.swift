@@ -98,7 +98,7 @@ final class RelayHandler: RequestHandler {
   static func describe(_ request: borrowing HTTPRequest) -> String {
     var text = "\(request.version) \(request.method) \(String(decoding: request.target, as: UTF8.self))\n"
     text += "\(request.remoteAddress) \(request.withPeerAddress { Array($0) })"
-    text += " \(request.isFromProxy) \(request.isFromAdminSocket)\n"
+    text += " \(request.isFromProxy) \(request.isFromAdminSocket) \(request.isForConsole)\n"
     var fields: [String] = []
     for index in 0..<request.headerCount {
       let (name, value) = request.header(at: index)

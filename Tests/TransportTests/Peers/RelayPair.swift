@@ -16,7 +16,7 @@ final class RelayPair: Sendable {
 
   init(
     loops: Int = 1, usesManualClock: Bool = false, relayKey: NodeKey = key, repetition: RequestRepetition = .never,
-    configure: (inout TransportConfiguration) -> Void = { _ in },
+    isForConsole: Bool = false, configure: (inout TransportConfiguration) -> Void = { _ in },
     via proxyPort: ((NodeAddress) throws -> Int)? = nil, handler: any RequestHandler
   ) throws {
     func settings(_ configuration: inout TransportConfiguration) {
@@ -35,6 +35,7 @@ final class RelayPair: Sendable {
     let shared = Shared(RelayTarget.node(reached))
     var relaying = RelayConfiguration(limits: limits)
     relaying.repetition = { _ in repetition }
+    relaying.isForConsole = isForConsole
     relay = try Relay(key: relayKey, configuration: relaying) { shared.value.withLock { $0 } }
     front = try TestServer(loops: loops, configure: settings, handler: relay)
     current = shared

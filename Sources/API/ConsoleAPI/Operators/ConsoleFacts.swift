@@ -7,8 +7,6 @@ package struct ConsoleFacts: Sendable {
   package let sessions: OperatorSessions
   /// The rules in force.
   package let rules: RulesRegistry
-  /// Whether browsers reach the console by TLS without a proxy.
-  package let usesTLS: Bool
   /// Whether the server has other projects, so that operators of this one must not see the server's own facts.
   package let hasOtherProjects: Bool
   /// The configuration in force as JSON, without secrets, or `nil`.
@@ -17,19 +15,21 @@ package struct ConsoleFacts: Sendable {
   package let backups: BackupActions?
   /// The recording of decisions.
   package let recording: DecisionRecording
+  /// Returns the nodes of the cluster as JSON, or `nil` if the server is alone.
+  package let cluster: (@Sendable () -> [UInt8])?
 
   /// Creates the facts of a project.
   package init(
-    sessions: OperatorSessions, rules: RulesRegistry, usesTLS: Bool, hasOtherProjects: Bool, configuration: [UInt8]?,
-    backups: BackupActions?, recording: DecisionRecording
+    sessions: OperatorSessions, rules: RulesRegistry, hasOtherProjects: Bool, configuration: [UInt8]?,
+    backups: BackupActions?, recording: DecisionRecording, cluster: (@Sendable () -> [UInt8])? = nil
   ) {
     self.sessions = sessions
     self.rules = rules
-    self.usesTLS = usesTLS
     self.hasOtherProjects = hasOtherProjects
     self.configuration = configuration
     self.backups = backups
     self.recording = recording
+    self.cluster = cluster
   }
 }
 

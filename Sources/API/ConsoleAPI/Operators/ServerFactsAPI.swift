@@ -6,11 +6,12 @@ import RulesEngine
 import Transport
 import WireFormat
 
-/// Serves what operators see and do in the console of a production server: the configuration, the backups, and the rules
-/// in force.
+/// Serves what operators see and do in the console of a production server: the configuration, the backups, the nodes of
+/// a cluster, and the rules in force.
 ///
 /// - `GET /hearth/v1/configuration`: the configuration in force, without secrets.
 /// - `GET /hearth/v1/backups` lists the backups, and `POST` begins one.
+/// - `GET /hearth/v1/cluster`: the nodes and the log of the cluster. A server alone has no nodes.
 /// - `GET /hearth/v1/projects/{p}/databases/{d}/rules`: the text of the rules in force.
 package final class ServerFactsAPI: API {
   package let authenticator: Authenticator
@@ -33,6 +34,9 @@ package final class ServerFactsAPI: API {
       },
       Route(.get, ["/hearth/v1/backups"], kind: .control, access: .administrator) { try $0.listBackups($2) },
       Route(.post, ["/hearth/v1/backups"], kind: .control, access: .administrator) { try $0.createBackup($2) },
+      Route(.get, ["/hearth/v1/cluster"], kind: .control, access: .administrator) { api, _, call in
+        call.responder.sendJSON(api.facts.cluster?() ?? Self.noNodes, cacheControl: "no-store")
+      },
       Route(
         .get, ["/hearth/v1/projects/{project}/databases/{database}/rules"], kind: .control, access: .administrator
       ) { try $0.sendRules($1, $2) },
@@ -45,6 +49,10 @@ package final class ServerFactsAPI: API {
   private static let noBackups = Status(
     .notFound, "The console shows backups that the server makes itself: start it with --backup-to.")
 
+  private static let noBackupsOfCluster = Status(
+    .notFound, "The data of a cluster are in PostgreSQL: back it up with its own tools.")
+  private static let noNodes = Array(#"{"nodes": []}"#.utf8)
+
   /// Returns the facts of the server.
   /// - Throws: `NOT_FOUND` if they concern other projects too.
   private func ownFacts() throws(Status) -> ConsoleFacts {
@@ -52,8 +60,16 @@ package final class ServerFactsAPI: API {
     return facts
   }
 
+  /// Returns the backups of the server.
+  /// - Throws: `NOT_FOUND` if it makes none, or if they concern other projects too.
+  private func backups() throws(Status) -> BackupActions {
+    let facts = try ownFacts()
+    guard let backups = facts.backups else { throw facts.cluster == nil ? Self.noBackups : Self.noBackupsOfCluster }
+    return backups
+  }
+
   private func listBackups(_ call: RoutedCall) throws {
-    guard let backups = try ownFacts().backups else { throw Self.noBackups }
+    let backups = try self.backups()
     let responder = call.responder
     let isTaken = backups.list { list in
       responder.onLoop { responder.sendJSON(list, cacheControl: "no-store") }
@@ -64,7 +80,7 @@ package final class ServerFactsAPI: API {
   }
 
   private func createBackup(_ call: RoutedCall) throws {
-    guard let backups = try ownFacts().backups else { throw Self.noBackups }
+    let backups = try self.backups()
     guard backups.create() else {
       throw Status(.failedPrecondition, "A backup is under way. Wait until it has ended.")
     }
@@ -82,6 +98,7 @@ package final class ServerFactsAPI: API {
     case .ruleset(let active): map["text"] = .string(String(decoding: active.ruleset.source.bytes, as: UTF8.self))
     case .broken(let reason): map["problem"] = .string(reason)
     }
+    if facts.cluster != nil { map["isDeployed"] = .boolean(true) }
     call.responder.sendJSON(map.json, cacheControl: "no-store")
   }
 }

@@ -1,4 +1,5 @@
 import ConsoleAPI
+import DatabaseService
 package import GatewayCore
 package import Transport
 
@@ -12,15 +13,19 @@ package final class ConsoleDoor: RequestHandler {
   private let requests: any RequestHandler
   private let address: String
   private let name: String?
+  private let usesTLS: Bool
 
   /// Creates a door. `page` serves the page, `requests` everything else. Browsers open the console under the host
   /// `address` on which the server listens, under `name`, and under addresses and names that no site of the Internet can
-  /// have.
-  package init(page: RequestDispatcher, requests: any RequestHandler, address: String, name: String?) {
+  /// have. `usesTLS` says whether they reach it by TLS without a proxy.
+  package init(
+    page: RequestDispatcher, requests: any RequestHandler, address: String, name: String?, usesTLS: Bool
+  ) {
     self.page = page
     self.requests = requests
     self.address = address
     self.name = name
+    self.usesTLS = usesTLS
   }
 
   /// Handles a request. Responds at once or later, on the loop of the connection.
@@ -29,13 +34,20 @@ package final class ConsoleDoor: RequestHandler {
     if request.target.elementsEqual("/".utf8) {
       return Responder(exchange, request).sendRedirect(to: ConsolePages.path, status: 302)
     }
-    (Self.isPage(request) ? page : requests).handle(request, exchange)
+    if Self.isPage(request) { return page.handle(request, exchange) }
+    guard isConfidential(request) else {
+      return Responder(exchange, request).sendError(
+        Status(
+          .failedPrecondition,
+          "Nobody can use the console over plain HTTP from another machine. Use TLS, or a tunnel such as ssh -L."))
+    }
+    requests.handle(request, exchange)
   }
 
   /// Opens the body of a request that an API reads piece by piece.
   package func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
     // Without a body, the whole request is refused by `handle`.
-    guard refusal(of: request) == nil, !Self.isPage(request) else { return nil }
+    guard refusal(of: request) == nil, !Self.isPage(request), isConfidential(request) else { return nil }
     return requests.openBody(of: request, exchange)
   }
 
@@ -63,6 +75,11 @@ package final class ConsoleDoor: RequestHandler {
       return Refusal(status: 403, text: "Only the console's own script can make this request.\n")
     }
     return nil
+  }
+
+  /// Whether the password or the token in a request crosses no network in clear text.
+  private func isConfidential(_ request: borrowing HTTPRequest) -> Bool {
+    usesTLS || request.clientAddress == nil || (request.isFromProxy && request.isForwardedTLS)
   }
 
   /// Whether a request is for the page of the console or its files.

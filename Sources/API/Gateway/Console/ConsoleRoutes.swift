@@ -47,6 +47,7 @@ enum ConsoleRoutes {
     Row("DELETE", "/hearth/v1/session", .viewer),
     Row("GET", "/hearth/v1/configuration", .viewer),
     Row("GET", "/hearth/v1/backups", .viewer),
+    Row("GET", "/hearth/v1/cluster", .viewer),
     Row("GET", "\(database)/rules", .viewer),
     Row("POST", "/hearth/v1/rules:check", .viewer),
     Row("GET", "/hearth/v1/recording", .viewer),

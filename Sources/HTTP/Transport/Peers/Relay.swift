@@ -12,6 +12,8 @@ package struct RelayConfiguration: Sendable {
   /// Milliseconds for which a request that can be repeated waits for a node after this one has begun to stop: time for a
   /// handover. It must be less than the time that the server has to stop. With 0, such requests are refused at once.
   package var lastWaitMilliseconds = 2_000
+  /// Whether the requests come from the address of the console. The peer learns it: ``HTTPRequest/isForConsole``.
+  package var isForConsole = false
 
   /// Creates a configuration with the limits of the server whose requests are relayed.
   package init(limits: TransportConfiguration) { self.limits = limits }
@@ -27,7 +29,7 @@ package final class Relay: RequestHandler {
   private let context: TLSContext
   private let counters = RelayCounters()
   private let target: @Sendable () -> RelayTarget
-  private let loops = Mutex<[ObjectIdentifier: LoopBound<LoopRelay>]>([:])
+  private let loops = LoopParts<LoopRelay>()
   private let requestIDs = RequestIDs()
 
   /// Creates a relay. It connects with the first request.
@@ -48,9 +50,7 @@ package final class Relay: RequestHandler {
 
   /// Sends the requests that wait to the then current target. Call it after the value of `target` has changed. Any thread
   /// may call it.
-  package func targetChanged() {
-    for loop in loops.withLock({ Array($0.values) }) { loop.later { $0.targetChanged() } }
-  }
+  package func targetChanged() { loops.later { $0.targetChanged() } }
 
   /// Relays a complete request.
   package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
@@ -74,7 +74,9 @@ package final class Relay: RequestHandler {
     }
     let isSafe = request.method == .get || request.method == .head
     let repetition = isSafe ? .always : configuration.repetition(request)
-    let client = RelayedClient(of: request, requestID: repetition == .always ? nil : requestID(on: exchange.loop))
+    let client = RelayedClient(
+      of: request, isForConsole: configuration.isForConsole,
+      requestID: repetition == .always ? nil : requestID(on: exchange.loop))
     guard
       let relayed = RelayedExchange(
         request, exchange, part, client: client, isWhole: isWhole, repetition)
@@ -85,12 +87,10 @@ package final class Relay: RequestHandler {
   }
 
   private func part(of loop: EventLoop) -> LoopRelay? {
-    loops.withLock { loops in
-      if let part = loops[ObjectIdentifier(loop)] { return part.value(on: loop) }
-      guard let made = LoopRelay(loop, context, counters, configuration, target: target) else { return nil }
-      loops[ObjectIdentifier(loop)] = LoopBound(made, to: loop)
-      return made
-    }
+    if let part = loops[loop] { return part }
+    let made = LoopRelay(loop, context, counters, configuration, target: target)
+    loops[loop] = made
+    return made
   }
 
   private func requestID(on loop: EventLoop) -> [UInt8] {

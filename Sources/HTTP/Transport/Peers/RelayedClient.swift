@@ -8,7 +8,8 @@ import Glibc
 /// client's HTTP version, flags, the client's address and the id of the request, separated by blanks. The flags say
 /// which fields follow it: `h` one with the client's host, `t` one with its target, if that is not a path. All fields
 /// after these are the client's own. So a client's field has no effect, whatever its name. The flag `n` says that the
-/// request has no client: the node makes it itself (``NodeClient``).
+/// request has no client: the node makes it itself (``NodeClient``). The flag `c` says that the client sent it to the address
+/// of the console.
 final class RelayedClient: Sendable {
   static let fieldName: StaticString = "hearth-envelope"
   static let hostName: StaticString = "hearth-host"
@@ -27,6 +28,8 @@ final class RelayedClient: Sendable {
   let hasTarget: Bool
   /// Whether the node itself makes the request.
   let isNode: Bool
+  /// Whether the client sent the request to the address of the console.
+  let isForConsole: Bool
   /// The id that all tries of a request share, or `nil` for a request that may be repeated anyway.
   let requestID: [UInt8]?
 
@@ -34,7 +37,7 @@ final class RelayedClient: Sendable {
   private static let format: StaticString = "1"
 
   /// Describes the client of a request.
-  init(of request: borrowing HTTPRequest, requestID: [UInt8]?) {
+  init(of request: borrowing HTTPRequest, isForConsole: Bool = false, requestID: [UInt8]?) {
     address = request.remoteAddress
     addressBytes = request.withPeerAddress { Array($0) }
     version = request.version
@@ -43,6 +46,7 @@ final class RelayedClient: Sendable {
     hasHost = request.header("host") != nil
     hasTarget = request.target.first != UInt8(ascii: "/")
     isNode = false
+    self.isForConsole = isForConsole
     self.requestID = requestID
   }
 
@@ -56,6 +60,7 @@ final class RelayedClient: Sendable {
     hasHost = false
     hasTarget = false
     isNode = true
+    isForConsole = false
     requestID = nil
   }
 
@@ -72,6 +77,7 @@ final class RelayedClient: Sendable {
     hasHost = flags.contains(UInt8(ascii: "h"))
     hasTarget = flags.contains(UInt8(ascii: "t"))
     isNode = flags.contains(UInt8(ascii: "n"))
+    isForConsole = flags.contains(UInt8(ascii: "c"))
     address = parts[3].elementsEqual("-".utf8) ? "" : String(decoding: parts[3], as: UTF8.self)
     addressBytes = Self.bytes(of: address)
     if parts[4].elementsEqual("-".utf8) {
@@ -90,6 +96,7 @@ final class RelayedClient: Sendable {
     if hasHost { flags += "h" }
     if hasTarget { flags += "t" }
     if isNode { flags += "n" }
+    if isForConsole { flags += "c" }
     var text = Array("1 \(version.relayed) \(flags.isEmpty ? "-" : flags) \(address.isEmpty ? "-" : address) ".utf8)
     guard let requestID else { return text + [UInt8(ascii: "-")] }
     for byte in requestID { text += [Self.digits[Int(byte >> 4)], Self.digits[Int(byte & 15)]] }

@@ -66,6 +66,9 @@ package struct HTTPRequest: ~Copyable {
   /// the cluster's key can have one; no part of a client's request can say so.
   package var isFromNode: Bool { client?.isNode ?? false }
 
+  /// Whether another node received the request at the address of its console. No part of a client's request can say so.
+  package var isForConsole: Bool { client?.isForConsole ?? false }
+
   /// The 16 bytes that all tries of a relayed request share, so that it can be recognized, or `nil` if the request is not
   /// relayed, or has a safe method.
   package var relayedRequestID: [UInt8]? { client?.requestID }

@@ -16,11 +16,15 @@ final class ClusterDoor: RequestHandler {
 
   private struct Parts {
     var owned: StackRequests?
+    /// The requests of operators.
+    var console: StackRequests?
     /// The lease without which `owned` gets no requests.
     var lease: EpochLease?
 
     /// The handler of requests that only the owner answers, if this node is the owner now.
     var ownedNow: StackRequests? { lease?.holds == true ? owned : nil }
+    /// The handler of the requests of operators, if this node is the owner now.
+    var consoleNow: StackRequests? { lease?.holds == true ? console : nil }
 
     var reads: FreshReads?
     /// Serves the log to other nodes.
@@ -38,17 +42,21 @@ final class ClusterDoor: RequestHandler {
 
   /// Sets the handler of requests while this node owns the cluster by a lease.
   func serve(_ requests: StackRequests, by lease: EpochLease?) {
-    parts.withLock { ($0.owned, $0.lease) = (requests, lease) }
+    let console = requests.console
+    parts.withLock { ($0.owned, $0.console, $0.lease) = (requests, console, lease) }
   }
 
   /// Notes that another node owns the cluster.
-  func serveNothing() { parts.withLock { ($0.owned, $0.lease) = (nil, nil) } }
+  func serveNothing() { parts.withLock { ($0.owned, $0.console, $0.lease) = (nil, nil, nil) } }
 
   /// Sets the handler of reads while another node owns the cluster, or `nil` if this node cannot read.
   func read(_ reads: FreshReads?) { parts.withLock { $0.reads = reads } }
 
   /// Sets the handler of the nodes that follow the log, and the number of this node.
   func join(_ log: LogStreamHandler, node: UInt16) { parts.withLock { ($0.log, $0.node) = (log, node) } }
+
+  /// The handler of the requests of operators, if this node is the owner now.
+  var console: StackRequests? { parts.withLock { $0.consoleNow } }
 
   /// Whether this node is the owner now, and serves requests.
   var isOwner: Bool { parts.withLock { $0.ownedNow != nil } }
@@ -69,6 +77,8 @@ final class ClusterDoor: RequestHandler {
     if !request.isRelayed, Self.isOperation(request) { return operations }
     let parts = parts.withLock { $0 }
     if request.isFromNode { return parts.log ?? relay }
+    // The relay refuses what another node relayed to one that is not the owner.
+    if request.isForConsole { return parts.consoleNow ?? relay }
     if let node = HTTPGateway.nodeOfChannel(in: request) { return handler(ofChannelAt: node, request, parts) }
     if let owned = parts.ownedNow { return owned }
     // A relay refuses requests that another node relayed: their node must look for the owner again.

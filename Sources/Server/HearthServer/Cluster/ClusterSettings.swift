@@ -36,9 +36,6 @@ package struct ClusterSettings: Sendable {
         "the nodes of a cluster have the rules and indexes that are deployed; instead of --rules, --storage-rules and "
           + "--indexes, run: hearth cluster deploy")
     }
-    guard configuration.consoleAddress == nil else {
-      throw .configuration("a node of a cluster cannot serve the console of operators yet; omit --console-address")
-    }
   }
 }
 

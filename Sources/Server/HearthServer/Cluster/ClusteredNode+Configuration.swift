@@ -1,3 +1,4 @@
+import ConsoleAPI
 import Dispatch
 import DocumentStore
 import GatewayCore
@@ -31,7 +32,7 @@ extension ClusteredNode {
         member.feed.setConfiguration(nil)
         try reloadRules(of: stack)
         state.withLock { ($0.version, $0.deployed) = newest }
-        member.feed.setConfiguration(newest.version)
+        announceConfiguration()
       } else {
         door.serveNothing()
         owner.set(nil)
@@ -44,6 +45,14 @@ extension ClusteredNode {
       state.withLock { $0.restsUntil = .now() + .seconds(Self.restSeconds) }
       updateMayOwn()
     }
+  }
+
+  /// Announces to the other nodes which configuration is in force at this one, the owner. While operators record requests, it
+  /// announces that only the owner serves: the decisions of other nodes would be missing in the recording.
+  func announceConfiguration() {
+    guard let version = state.withLock({ $0.epoch == nil ? nil : $0.version }) else { return }
+    let isRecording = owned.stack?.recording?.state.isOn ?? false
+    member.feed.setConfiguration(isRecording ? EntryFeed.ownerOnly : version)
   }
 
   static func changesOnlyRules(_ old: ClusterConfiguration, _ new: ClusterConfiguration) -> Bool {

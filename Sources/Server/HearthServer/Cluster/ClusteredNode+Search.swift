@@ -41,7 +41,7 @@ extension ClusteredNode {
     // reads nothing itself: without PostgreSQL, it gets no configuration to read by.
     follow(nil as NodeAddress?)
     owner.set(address)
-    relay.targetChanged()
+    targetChanged()
     follow(address)
     // This node may have become the owner meanwhile.
     guard state.withLock({ $0.epoch != nil }) else { return }

@@ -1,3 +1,4 @@
+import ConsoleAPI
 import Dispatch
 import Gateway
 import GatewayCore
@@ -21,6 +22,8 @@ import Transport
 final class ClusteredNode: Sendable {
   /// Handles the requests of clients.
   let door: ClusterDoor
+  /// Handles the requests of operators.
+  let console: ClusterConsole
   /// The project while this node owns the cluster.
   let owned: OwnedProject
   /// The project while another node does.
@@ -49,6 +52,8 @@ final class ClusteredNode: Sendable {
     var isRetryDue = false
     /// Whether the replica is being loaded anew.
     var isJoining = false
+    /// The cluster as PostgreSQL described it last, and the nodes that were alive.
+    var observed: (cluster: ClusterState, alive: Set<UInt32>)?
     /// The addresses of the other nodes that PostgreSQL named last.
     var nodes: [NodeAddress] = []
     /// The latest epoch in which a node said that it is the owner.
@@ -68,7 +73,8 @@ final class ClusteredNode: Sendable {
   private let address: NodeAddress
   /// The address that this node itself uses, which its own requests can reach also behind a translation of addresses.
   let ownAddress: NodeAddress
-  let relay: Relay
+  private let relay: Relay
+  private let consoleRelay: Relay
   let owner: KnownAddress
   let deployed: DeployedFiles
   let replica: Replica
@@ -125,6 +131,9 @@ final class ClusteredNode: Sendable {
       relay = try Relay(key: key, configuration: relaying) { owner.target }
       channels = ChannelRelays(key: key, relaying)
       door = ClusterDoor(relay, channels, operations: operations)
+      relaying.isForConsole = true
+      consoleRelay = try Relay(key: key, configuration: relaying) { owner.target }
+      console = ClusterConsole(door, consoleRelay)
       let listen = settings.peerListen ?? settings.peerAddress
       peers = try NodeServer(key: key, host: listen.host, port: listen.port, limits: limits, handler: door)
       ownAddress = try peers.start().reachableHere
@@ -272,15 +281,25 @@ final class ClusteredNode: Sendable {
     follow(nil as NodeAddress?)
     try answerLoss()
     let configuration = try self.configuration(with: newest.1)
-    let requests = try owned.open(configuration, .replicas(member, project: project, floor: floor))
+    let stores = ProjectStores.replicas(member, project: project, floor: floor)
+    let requests = try owned.open(configuration, stores) { [weak self] in self?.describeForConsole() ?? [] }
+    requests.stack.recording?.onChange { [weak self, queue] in
+      queue.async { [weak self] in self?.announceConfiguration() }
+    }
     state.withLock { state in
       (state.epoch, state.floor) = (epoch, floor)
       (state.version, state.deployed) = newest
     }
-    member.feed.setConfiguration(newest.version)
+    announceConfiguration()
     door.serve(requests, by: member.lease(of: epoch))
     owner.set(ownAddress)
+    targetChanged()
+  }
+
+  /// Sends the requests that wait to the current owner.
+  func targetChanged() {
     relay.targetChanged()
+    consoleRelay.targetChanged()
   }
 
   /// Closes the project, because this node is not the owner any more.
@@ -325,10 +344,10 @@ final class ClusteredNode: Sendable {
       let found = try catalog.state().member(node).flatMap { NodeAddress(text: $0.address) }
       guard owner.target != found.map(RelayTarget.node) ?? .none else { return }
       owner.set(found)
-      relay.targetChanged()
+      targetChanged()
       // It may refuse requests until it has opened the project. They are sent again soon.
       for pause in Self.resendMilliseconds {
-        queue.asyncAfter(deadline: .now() + .milliseconds(pause)) { [relay] in relay.targetChanged() }
+        queue.asyncAfter(deadline: .now() + .milliseconds(pause)) { [weak self] in self?.targetChanged() }
       }
       follow(found)
     } catch {
@@ -372,6 +391,7 @@ final class ClusteredNode: Sendable {
   /// Puts a configuration in force that is in force at the owner, not a later one: no commit may be judged by older rules than
   /// a read before it. Then this node reads documents itself.
   private func configureFollowed(_ version: Int64) {
+    if version == EntryFeed.ownerOnly { return readNothing() }
     let before = state.withLock { $0.followed }
     guard state.withLock({ $0.epoch == nil && !$0.isStopping && !$0.isRetryDue }) else {
       return follower.refuseUnconfigured()
@@ -405,6 +425,14 @@ final class ClusteredNode: Sendable {
         self.configureFollowed(version)
       }
     }
+  }
+
+  /// Passes all requests to the owner until it announces a configuration again.
+  private func readNothing() {
+    door.read(nil)
+    followed.retire()
+    state.withLock { $0.followed = nil }
+    follower.withdrawConfiguration()
   }
 
   /// Opens the project for reading when the replica has everything. Before that, it may have a part of a commit.
@@ -459,13 +487,17 @@ final class ClusteredNode: Sendable {
     queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.poll() }
     checkClock()
     checkDraining()
+    // A recording ends by its time.
+    announceConfiguration()
     // It could not be opened before.
     if followed.stack == nil, state.withLock({ $0.epoch == nil && $0.followed != nil }) { readWhenNewest() }
     do throws(PostgresFailure) {
       // A question without an answer would only keep this queue busy.
       if isCutOff { throw tables.lastFailure ?? .noAnswer }
       let cluster = try catalog.state()
-      channels.update(watch.withLock { $0.note(cluster.members, at: BootTime.now()) })
+      let alive = watch.withLock { $0.note(cluster.members, at: BootTime.now()) }
+      channels.update(alive)
+      state.withLock { $0.observed = (cluster, Set(alive.keys)) }
       let problem = state.withLock { state in
         defer { state.problem = nil }
         return state.problem

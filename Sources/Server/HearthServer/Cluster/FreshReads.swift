@@ -1,7 +1,6 @@
 import Gateway
 import GatewayCore
 import Replication
-import Synchronization
 import Transport
 
 /// The requests that a node handles itself while another one owns the cluster: they read documents.
@@ -14,7 +13,7 @@ final class FreshReads: RequestHandler {
   private let relay: Relay
   private let project: String
   private let replica: Replica
-  private let loops = Mutex<[ObjectIdentifier: LoopBound<WaitingReads>]>([:])
+  private let waiting = LoopParts<WaitingReads>()
 
   init(_ followed: FollowedProject, _ gate: LogFollower, _ relay: Relay, project: String, _ replica: Replica) {
     self.followed = followed
@@ -53,15 +52,13 @@ final class FreshReads: RequestHandler {
   }
 
   private func waitingReads(of loop: EventLoop) -> WaitingReads {
-    loops.withLock { loops in
-      if let found = loops[ObjectIdentifier(loop)] { return found.value(on: loop) }
-      let made = WaitingReads(gate, on: loop) { [followed, relay] isNewest in
-        // The stack of this moment has the configuration that the owner had when it answered.
-        guard isNewest, let requests = followed.requests else { return relay }
-        return requests
-      }
-      loops[ObjectIdentifier(loop)] = LoopBound(made, to: loop)
-      return made
+    if let found = waiting[loop] { return found }
+    let made = WaitingReads(gate, on: loop) { [followed, relay] isNewest in
+      // The stack of this moment has the configuration that the owner had when it answered.
+      guard isNewest, let requests = followed.requests else { return relay }
+      return requests
     }
+    waiting[loop] = made
+    return made
   }
 }

@@ -101,6 +101,12 @@ final class LogFollower: FreshnessGate {
     for waiter in waiters { waiter.answer(true) }
   }
 
+  /// Notes that no configuration is in force here any more. The waiters for one are refused.
+  func withdrawConfiguration() {
+    state.withLock { $0.configuration = -1 }
+    refuseUnconfigured()
+  }
+
   /// Notes that a newer configuration cannot be put in force now. Its waiters are refused.
   func refuseUnconfigured() {
     let waiters = state.withLock { state in
@@ -256,7 +262,7 @@ final class LogFollower: FreshnessGate {
       case .entry: break
       case .answer(let number, let sequence, let configuration):
         answer(number, sequence: sequence, configuration: configuration)
-      case .configuration(let version): if state.withLock({ $0.configuration < version }) { configure(version) }
+      case .configuration(let version): if state.withLock({ $0.configuration != version }) { configure(version) }
       case .behind: stream.close()
       }
     }

@@ -136,9 +136,9 @@ private final class LogStream: BodySink, BodySource {
     while let question = questions.first, question.sequence <= sent {
       questions.removeFirst()
       EntryMessage.answer(question.number, sequence: question.sequence, configuration: version).encode(into: &out)
-      sentConfiguration = max(sentConfiguration, version)
+      sentConfiguration = version
     }
-    if version > sentConfiguration {
+    if version != sentConfiguration {
       sentConfiguration = version
       EntryMessage.configuration(version).encode(into: &out)
     }

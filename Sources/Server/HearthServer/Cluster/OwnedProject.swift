@@ -45,14 +45,17 @@ final class OwnedProject: Sendable {
   var stack: ProjectStack? { state.withLock { $0.stack } }
 
   /// Opens the project on the stores of an epoch, after the former stack is closed. Call it from one thread at a time.
-  /// Returns the handler of its requests.
+  /// Returns the handler of its requests. `nodes` returns the nodes of the cluster as JSON, for the console.
   ///
   /// Cost: as a start of a server with these files, tens of milliseconds.
   /// - Throws: ``HearthError`` if the configuration or a store cannot be used.
-  func open(_ configuration: HearthConfiguration, _ stores: ProjectStores) throws(HearthError) -> StackRequests {
+  func open(
+    _ configuration: HearthConfiguration, _ stores: ProjectStores, nodes: @escaping @Sendable () -> [UInt8]
+  ) throws(HearthError) -> StackRequests {
     retire()
     while !closeRetired() { usleep(Self.pauseMicroseconds) }
-    let stack = try ProjectStack(configuration, directory, stores: stores, operations, addresses, places)
+    let stack = try ProjectStack(
+      configuration, directory, stores: stores, operations, addresses, places, cluster: nodes)
     do throws(HearthError) { try stack.prepare() } catch {
       stack.close()
       throw error

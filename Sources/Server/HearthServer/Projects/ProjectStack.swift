@@ -34,6 +34,8 @@ final class ProjectStack: Sendable {
   let gateway: HTTPGateway
   /// The secret with which the console of an emulator writes the files of rules, or `nil` if it cannot.
   let consoleKey: String?
+  /// The recording of decisions for operators, or `nil` without a console for them.
+  let recording: DecisionRecording?
   private let directory: DataDirectory?
   private let indexes: IndexFiles
   private let rules: RulesFiles
@@ -42,11 +44,13 @@ final class ProjectStack: Sendable {
   private let hosting: HostingSetup
 
   /// Reads the files of a project and prepares its APIs. Databases and files are opened when they are first used, the
-  /// accounts at once. `stores` is `nil` for those of the data directory or of memory.
+  /// accounts at once. `stores` is `nil` for those of the data directory or of memory. `cluster` returns the nodes as JSON
+  /// for the console, if this is the project of a cluster at its owner.
   /// - Throws: ``HearthError`` if the configuration, a file or the data directory cannot be used.
   init(
     _ configuration: HearthConfiguration, _ directory: DataDirectory?, stores: ProjectStores? = nil,
-    _ operations: OperationsService, _ addresses: ServerAddresses, _ places: PlaceThrottles
+    _ operations: OperationsService, _ addresses: ServerAddresses, _ places: PlaceThrottles,
+    cluster: (@Sendable () -> [UInt8])? = nil
   ) throws(HearthError) {
     let stores = stores ?? .local(configuration, directory)
     self.configuration = configuration
@@ -60,9 +64,13 @@ final class ProjectStack: Sendable {
     let observer: ConsoleObserver? =
       configuration.mode == .emulator && configuration.hasConsole
       ? ConsoleObserver(next: configuration.accessObserver) : nil
-    let recorder =
-      configuration.consoleAddress == nil
-      ? nil : RecordingObserver { [clock = configuration.clock] in clock.now() }
+    // Operators of a cluster use its project at the owner, from the address of any node.
+    let hasOperators =
+      configuration.cluster == nil
+      ? configuration.consoleAddress != nil
+      : cluster != nil && configuration.mode == .production && configuration.hasConsole
+    let recorder = hasOperators ? RecordingObserver { [clock = configuration.clock] in clock.now() } : nil
+    recording = recorder?.recording
     let observed: (any AccessObserver)? = observer ?? configuration.accessObserver
     service = FirestoreService(
       databases: registry, mode: configuration.serverMode, rules: rulesRegistry,
@@ -78,7 +86,7 @@ final class ProjectStack: Sendable {
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
     onlineIssuers = try OnlineIssuers(configuration, accounts.trustedIssuers)
     hosting = try HostingSetup(configuration)
-    let console = try Self.consoleFacts(configuration, accounts, rulesRegistry, recorder?.recording)
+    let console = try Self.consoleFacts(configuration, accounts, rulesRegistry, recording, cluster)
     // A remote emulator's address can be read on its way, so its console writes no files.
     let writesRules = observer != nil && !configuration.allowsRemoteEmulator
     let rulesFile = writesRules ? rules.consoleAccess(key: RandomBytes.hexadecimal(16)) : nil
@@ -197,7 +205,7 @@ final class ProjectStack: Sendable {
   /// among several do not see the facts of the server, which concern the other projects too.
   private static func consoleFacts(
     _ configuration: HearthConfiguration, _ accounts: AccountStore, _ rules: RulesRegistry,
-    _ recording: DecisionRecording?
+    _ recording: DecisionRecording?, _ cluster: (@Sendable () -> [UInt8])?
   ) throws(HearthError) -> ConsoleFacts? {
     guard let recording else { return nil }
     let sessions: OperatorSessions
@@ -209,9 +217,8 @@ final class ProjectStack: Sendable {
       backups = BackupActions(list: list, create: create)
     }
     return ConsoleFacts(
-      sessions: sessions, rules: rules, usesTLS: configuration.tls != nil,
-      hasOtherProjects: configuration.isOneOfSeveral, configuration: configuration.shownConfiguration, backups: backups,
-      recording: recording)
+      sessions: sessions, rules: rules, hasOtherProjects: configuration.isOneOfSeveral,
+      configuration: configuration.shownConfiguration, backups: backups, recording: recording, cluster: cluster)
   }
 
   /// Opens the stored databases that have an index file, so their indexes are built before the first request.

@@ -17,5 +17,6 @@ export function rulesInForceScreen() {
     h("div", { class: "pad stack" }, () => failure() ? errorBox(failure(), load) : !found() ? h("div", { class: "busy" })
       : found().problem ? h("p", { class: "bad value" }, found().problem)
         : found().text === undefined ? h("p", {}, "No rules are in force: only administrators have access to the documents.")
-          : [h("p", { class: "muted" }, "The rules in force. The server reads them again when their file changes."), codeBox(found().text, "Copy the rules")]));
+          : [h("p", { class: "muted" }, found().isDeployed ? ["The rules in force. Replace them with ", h("code", {}, "hearth cluster deploy"), "."]
+            : "The rules in force. The server reads them again when their file changes."), codeBox(found().text, "Copy the rules")]));
 }

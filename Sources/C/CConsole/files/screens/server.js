@@ -1,4 +1,4 @@
-// The screen Server of a production console: keys, operators, backups, databases, and the configuration.
+// The screen Server of a production console: the nodes of a cluster, keys, operators, backups, databases, and the configuration.
 import { h } from "../core/dom.js";
 import { onEnd, signal } from "../core/signals.js";
 import { call, hearthURL, send } from "../api/client.js";
@@ -126,6 +126,30 @@ function backupsSection() {
         : listTable("List of backups", ["Name", "Made", "Size"], state().backups.slice(-50).reverse().map((each) => [h("span", { class: "mono" }, visible(each.name)), agoText(each.time), bytesText(each.size)]))));
 }
 
+/** The nodes of a cluster. Nothing at a server alone. */
+function clusterSection() {
+  const found = signal(null);
+  let timer = 0;
+  let isOver = false;
+  const isAlone = (cluster) => cluster?.nodes.length === 0 && !cluster.problem;
+  async function load() {
+    if (!document.hidden) {
+      try { found.set(await call("GET", "/hearth/v1/cluster")); } catch { /* The banner of the frame says that the server is gone. */ }
+    }
+    if (!isOver && !isAlone(found.peek())) timer = setTimeout(load, 2000);
+  }
+  load();
+  onEnd(() => { isOver = true; clearTimeout(timer); });
+  const kinds = { live: "good", silent: "warn", starting: "warn", dead: "bad" };
+  return () => !found() || isAlone(found()) ? null : serverSection("Cluster", null, h("div", { class: "stack" },
+    found().problem ? h("p", { class: "bad value" }, visible(found().problem)) : null,
+    listTable("Nodes", ["Node", "Address", "State", "Role", "Version", "Started"], found().nodes.map((node) => [node.node,
+      h("span", { class: "mono" }, visible(node.address)), h("span", { class: `tag ${kinds[node.state] ?? "warn"}` }, node.state),
+      [node.isOwner ? "owner" : "follower", node.isDraining ? ", draining" : ""], visible(node.software), agoText(node.started)])),
+    found().epoch === undefined ? null : h("p", { class: "muted" }, `Epoch ${numberText(found().epoch)}. `
+      + `PostgreSQL has ${numberText(found().entries)} ${found().entries === 1 ? "entry" : "entries"} of the log, ${bytesText(found().logBytes)}.`)));
+}
+
 function databasesSection() {
   const rows = signal([]);
   const indexes = signal([]);
@@ -161,5 +185,5 @@ function configurationSection() {
 
 export function serverScreen() {
   return h("div", { class: "scroll" }, h("div", { class: "head" }, h("h1", {}, "Server")),
-    h("div", { class: "pad stack", style: { gap: "24px" } }, databasesSection(), backupsSection(), keysSection(), operatorsSection(), configurationSection()));
+    h("div", { class: "pad stack", style: { gap: "24px" } }, clusterSection(), databasesSection(), backupsSection(), keysSection(), operatorsSection(), configurationSection()));
 }
