@@ -361,7 +361,9 @@ let package = Package(
         "DatabaseService", "Callers", "RulesEngine", "Watch", "QueryEngine", "DocumentStore", "LogEngine", "LMDBEngine",
         "KeyValue", "WireFormat", "DocumentModel", "Basics", "TestSupport",
       ]),
-    tests("HearthServerTests", ["HearthServer", "DocumentModel", "TestSupport"]),
+    tests(
+      "HearthServerTests",
+      ["HearthServer", "DocumentModel", "DocumentStore", "Replication", "Transport", "TestSupport"]),
     tests("HearthClientTests", ["HearthClient", "HearthTesting", "HearthServer", "TestSupport"]),
     tests("ConformanceTests", ["HearthClient", "TestSupport"], exclude: ["Systems/Python"]),
     tests("TidyTests", ["Benchmarks", "TestSupport"]),

@@ -49,6 +49,25 @@ import TestSupport
     #expect(feed.epoch == nil)
   }
 
+  @Test func onlyTheOwnerOfTheEpochForbidsReads() {
+    let feed = EntryFeed()
+    feed.begin(with: log[0])
+    feed.setOwnerOnly(true, in: 3)
+    // Nothing is announced before there is a configuration.
+    #expect(feed.announced == nil)
+    feed.setConfiguration(5)
+    #expect(feed.announced == EntryFeed.ownerOnly && feed.configuration == 5)
+    // The recording of an earlier epoch ends.
+    feed.setOwnerOnly(false, in: 2)
+    #expect(feed.announced == EntryFeed.ownerOnly)
+    feed.setOwnerOnly(false, in: 3)
+    #expect(feed.announced == 5)
+    feed.setOwnerOnly(true, in: 3)
+    feed.begin(with: log[0])
+    feed.setConfiguration(5)
+    #expect(feed.announced == 5)
+  }
+
   @Test func theNewestEntriesAreKept() {
     let feed = EntryFeed(bytesMax: 450)
     feed.begin(with: log[0])

@@ -22,7 +22,7 @@ package final class DecisionRecording: Sendable {
     /// The time of the end, in microseconds since 1970.
     var end: Int64 = 0
     var left = 0
-    var changed: @Sendable () -> Void = {}
+    var changed: @Sendable (_ isOn: Bool) -> Void = { _ in }
   }
 
   /// The recorded requests.
@@ -41,9 +41,11 @@ package final class DecisionRecording: Sendable {
     self.now = now
   }
 
-  /// Calls `changed` after the recording has begun or ended, on any thread. It must return quickly, and not use the
-  /// recording. An end by time is noticed at the next decision, or when somebody reads ``state``.
-  package func onChange(_ changed: @escaping @Sendable () -> Void) { bounds.withLock { $0.changed = changed } }
+  /// Calls `changed` when the recording begins or ends, on any thread. It must return quickly, and not use the recording.
+  /// An end by time is noticed at the next decision, or when somebody reads ``state``.
+  package func onChange(_ changed: @escaping @Sendable (_ isOn: Bool) -> Void) {
+    bounds.withLock { $0.changed = changed }
+  }
 
   /// Empties the log, and records the next decisions: at most `requests` of them, for at most `seconds`.
   func start(seconds: Int, requests: Int) {
@@ -51,7 +53,7 @@ package final class DecisionRecording: Sendable {
     bounds.withLock { bounds in
       (bounds.end, bounds.left) = (now() + Int64(seconds) * 1_000_000, requests)
       observation.isOn = true
-      bounds.changed()
+      bounds.changed(true)
     }
   }
 
@@ -88,6 +90,6 @@ package final class DecisionRecording: Sendable {
     guard observation.isOn else { return }
     (bounds.end, bounds.left) = (0, 0)
     observation.isOn = false
-    bounds.changed()
+    bounds.changed(false)
   }
 }

@@ -64,7 +64,10 @@ final class PostgresConnection {
     let lengths = encoded.map { Int32($0?.count ?? 0) }
     let formats = [Int32](repeating: 1, count: values.count)
     // The values lie one behind the other, so that all of them have an address.
-    let bytes = Array(encoded.compactMap { $0 }.joined()) + [0]
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(encoded.reduce(1) { $0 + ($1?.count ?? 0) })
+    for case let value? in encoded { bytes += value }
+    bytes.append(0)
     let isSent = bytes.withUnsafeBytes { bytes in
       var offset = 0
       let addresses = encoded.map { value -> UnsafePointer<CChar>? in

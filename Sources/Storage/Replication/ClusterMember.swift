@@ -208,6 +208,16 @@ package final class ClusterMember: Sendable {
     noted.load(ordering: .sequentiallyConsistent) >= sequence && state.withLock { $0.failure == nil }
   }
 
+  /// Whether the replica has the log up to an index, and those who must know of it know it.
+  ///
+  /// An entry of the epoch of the index, or of a later one, follows the takeover of that epoch, so the entries before it are
+  /// those that the owner has: a replica with commits that PostgreSQL lost has no such entry. Cost: a load, and two locks.
+  package func hasApplied(_ index: ReadIndex) -> Bool {
+    guard hasApplied(upTo: index.sequence) else { return false }
+    let applied = replica.applied
+    return applied.epoch >= index.epoch && applied.sequence >= index.sequence
+  }
+
   /// Returns the sequence that a read of another node must show to be as new as one at this node, or `nil` if this node is
   /// not the owner: every commit that was acknowledged before this call is at or below it.
   package func readIndex(in epoch: UInt64) -> UInt64? {

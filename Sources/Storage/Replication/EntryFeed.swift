@@ -31,6 +31,8 @@ package final class EntryFeed: Sendable {
     var early: Set<UInt64> = []
     /// The version of the configuration that is in force in this epoch, or `nil` before there is one.
     var configuration: Int64?
+    /// Whether other nodes may not read documents themselves.
+    var isOwnerOnly = false
     var observers: [Int: @Sendable () -> Void] = [:]
     var lastObserver = 0
 
@@ -89,12 +91,16 @@ package final class EntryFeed: Sendable {
 
   /// Notes that a configuration is in force at this node, the owner, which judges by no earlier one any more. With `nil`, no
   /// question is answered until the next call.
-  package func setConfiguration(_ version: Int64?) {
-    guard state.withLock({ $0.configuration != version }) else { return }
-    wake { $0.configuration = version }
+  package func setConfiguration(_ version: Int64?) { wake { $0.configuration = version } }
+
+  /// Sets whether only this node, the owner in an epoch, may read documents. Of no effect in another epoch.
+  package func setOwnerOnly(_ isOwnerOnly: Bool, in epoch: UInt64) {
+    wake { state in
+      if state.epoch == epoch { state.isOwnerOnly = isOwnerOnly }
+    }
   }
 
-  /// The version with which the owner says that other nodes may not read documents themselves.
+  /// The version that the owner names in place of a configuration while other nodes may not read documents themselves.
   package static let ownerOnly = Int64.max
 
   private func wake(_ change: (inout State) -> Void) {
@@ -121,6 +127,11 @@ package final class EntryFeed: Sendable {
 
   /// The version of the configuration that is in force at the owner, or `nil` if it serves nothing yet.
   package var configuration: Int64? { state.withLock { $0.configuration } }
+
+  /// The same, or ``ownerOnly`` if other nodes may not read documents themselves.
+  package var announced: Int64? {
+    state.withLock { state in state.configuration.map { state.isOwnerOnly ? Self.ownerOnly : $0 } }
+  }
 
   /// Returns readable entries after a sequence, at most about `bytesMax` bytes, but at least one if there is one.
   package func entries(after sequence: UInt64, in epoch: UInt64, bytesMax: Int) -> Reading {

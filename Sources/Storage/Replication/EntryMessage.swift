@@ -15,9 +15,9 @@ package enum EntryMessage: Equatable, Sendable {
   /// The next entry of the log.
   case entry(SharedEntry)
   /// The sequence up to which a read must have the log to show everything that the owner had acknowledged when it received a
-  /// question. The configuration was in force, or a later one is.
+  /// question. The configuration was in force, or a later one is. ``EntryFeed/ownerOnly`` in its place forbids the read.
   case answer(UInt64, sequence: UInt64, configuration: Int64)
-  /// A configuration is in force at the owner.
+  /// A configuration is in force at the owner, or ``EntryFeed/ownerOnly``: other nodes may not read documents.
   case configuration(Int64)
   /// The owner does not keep the entry that should follow. The reader finds it in the log, and asks again.
   case behind

@@ -29,6 +29,7 @@ package final class TestNetwork: Sendable {
     }
     prefix = "hearth-\(getpid())-\(number)"
     places = [.postgres] + (0..<nodes).map { .node($0) }
+    Self.removeAbandoned()
     try Self.ip("netns", "add", bridge)
     try Self.ip("-n", bridge, "link", "add", "bridge", "type", "bridge")
     try Self.ip("-n", bridge, "link", "set", "bridge", "up")
@@ -44,6 +45,15 @@ package final class TestNetwork: Sendable {
   }
 
   deinit { for name in [bridge] + places.map({ namespace(of: $0) }) { try? Self.ip("netns", "del", name) } }
+
+  /// Removes the namespaces of test runs that were killed.
+  private static func removeAbandoned() {
+    for name in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] {
+      let parts = name.split(separator: "-")
+      guard parts.count > 2, parts[0] == "hearth", let process = pid_t(parts[1]) else { continue }
+      if kill(process, 0) != 0, errno == ESRCH { try? ip("netns", "del", name) }
+    }
+  }
 
   /// The IPv4 address of a place, as a number and as text.
   static func host(of place: Place) -> UInt32 {
@@ -120,7 +130,9 @@ package final class TestNetwork: Sendable {
     }
   }
 
-  private static func path(_ namespace: String) -> String { "/run/netns/\(namespace)" }
+  private static let folder = "/run/netns"
+
+  private static func path(_ namespace: String) -> String { "\(folder)/\(namespace)" }
 
   private static func ip(_ arguments: String...) throws {
     let outcome = try Tool.ip.run(arguments)

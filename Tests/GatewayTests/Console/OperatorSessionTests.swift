@@ -75,6 +75,16 @@ import TestSupport
     #expect(plain.status == 400 && plain.message.contains("plain HTTP"))
     let proto = [("X-Forwarded-For", "192.0.2.9"), ("X-Forwarded-Proto", "http")]
     #expect(try console.signIn("owner", headers: proto).status == 400)
+    // A token does not cross a network in clear text either. An upload is read piece by piece.
+    let token = try console.token("owner")
+    let upload = "/upload/storage/v1/b/p.appspot.com/o?uploadType=media&name=a"
+    for (method, path) in [("GET", Self.documents + "/users"), ("POST", upload), ("GET", "/hearth/v1/session")] {
+      let body = method == "POST" ? "x" : nil
+      let reply = try console.request(method, path, body, token: token, headers: proto)
+      #expect(reply.status == 400 && reply.message.contains("plain HTTP"), "\(method) \(path)")
+      #expect(try console.request(method, path, body, token: token).status == 200, "\(method) \(path)")
+    }
+    #expect(try console.request("GET", "/_/console/", headers: proto).status == 200)
   }
 
   @Test func changesOfAnOperatorEndSessionsAtOnce() throws {

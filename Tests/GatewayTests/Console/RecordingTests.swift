@@ -68,6 +68,18 @@ import TestSupport
     }
   }
 
+  @Test func eachBeginningAndEndIsReportedOnce() {
+    let (time, changes) = (SteppedTime(), Observed<[Bool]>([]))
+    let recording = DecisionRecording(now: { time.now }) { _ in [] }
+    recording.onChange { isOn in changes.update { $0.append(isOn) } }
+    recording.start(seconds: 10, requests: 5)
+    for _ in 0..<2 { recording.stop() }
+    recording.start(seconds: 10, requests: 5)
+    time.advance(seconds: 11)
+    for _ in 0..<2 { #expect(!recording.state.isOn) }
+    #expect(changes.value == [true, false, true, false])
+  }
+
   @Test func decisionsAreRecordedWhileAnOwnerWantsIt() throws {
     let world = try World()
     #expect(try world.read("open/a") == 200)

@@ -71,16 +71,16 @@ import TestSupport
     for server in [pair.direct, pair.front] {
       let client = try server.connect()
       client.send(
-        "GET /seen HTTP/1.1\r\nhearth-envelope: 1 2 apc 9.9.9.9 -\r\nhearth-client-is-admin: 1\r\nHost: x\r\n\r\n")
+        "GET /seen HTTP/1.1\r\nhearth-envelope: 2 2 ap 9.9.9.9 -\r\nhearth-client-is-admin: 1\r\nHost: x\r\n\r\n")
       let text = try client.readReply().text
       #expect(text.contains("\n127.0.0.1 [127, 0, 0, 1] true false false\n"), "\(text)")
-      #expect(text.contains("hearth-envelope: 1 2 apc 9.9.9.9 -") && text.contains("hearth-client-is-admin: 1"))
+      #expect(text.contains("hearth-envelope: 2 2 ap 9.9.9.9 -") && text.contains("hearth-client-is-admin: 1"))
     }
   }
 
   @Test(arguments: [
     ("1 1.1 aph 203.0.113.7 -", "203.0.113.7", 4), ("1 2 - 2001:db8::1 -", "2001:db8::1", 16), ("1 1.0 t - -", "", 0),
-    ("1 2 pc 203.0.113.7 -", "203.0.113.7", 4),
+    ("2 2 p 203.0.113.7 -", "203.0.113.7", 4),
     ("1 2 p fe80::1%eth0 000102030405060708090a0b0c0d0e0f", "fe80::1%eth0", 16),
   ])
   func anEnvelopeIsReadAsItWasWritten(text: String, address: String, count: Int) throws {
@@ -98,7 +98,7 @@ import TestSupport
   }
 
   @Test(arguments: [
-    "", "1", "2 2 - 127.0.0.1 -", "1 3 - 127.0.0.1 -", "1 2 - 127.0.0.1", "1 2 - 127.0.0.1 0", "1 2 - 127.0.0.1 - -",
+    "", "1", "3 2 - 127.0.0.1 -", "1 3 - 127.0.0.1 -", "1 2 - 127.0.0.1", "1 2 - 127.0.0.1 0", "1 2 - 127.0.0.1 - -",
     "1 2 - 127.0.0.1 zz0102030405060708090a0b0c0d0e0f",
   ])
   func aMalformedEnvelopeIsRefused(text: String) {

@@ -51,6 +51,15 @@ final class LoopRelay {
     }
   }
 
+  /// Begins a request of this node itself. Returns `nil` without a peer.
+  func open(
+    _ path: String, receive: @escaping (UnsafeRawBufferPointer) -> Void, end: @escaping () -> Void
+  ) -> LoopStream? {
+    guard let connection = connectionForRequest() else { return nil }
+    let stream = LoopStream(connection, receive: receive, end: end)
+    return stream.start(path) ? stream : nil
+  }
+
   /// Keeps a request until a peer takes it.
   func await(_ request: RelayedExchange) {
     guard !isEnded else { return request.waitedTooLong() }
@@ -119,6 +128,7 @@ final class LoopRelay {
     if connection.isUsable, case .node(let address) = target(), address == connection.address { return }
     current = nil
     older.append(connection)
+    for stream in Array(connection.session.streams.values) { (stream.owner as? LoopStream)?.close() }
   }
 
   private func ended(_ connection: PeerConnection, wasOpen: Bool) {

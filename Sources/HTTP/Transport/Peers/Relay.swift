@@ -52,6 +52,18 @@ package final class Relay: RequestHandler {
   /// may call it.
   package func targetChanged() { loops.later { $0.targetChanged() } }
 
+  /// Begins a request of this node itself to the current peer, with the method POST and a path. Returns `nil` if there is
+  /// none now. Call it on the thread of the loop.
+  ///
+  /// `receive` gets the bytes of the response, if its status is 200, and `end` is called once, when the response or the
+  /// connection has ended, or another node is the peer, but not before this returns. Both run on the loop.
+  package func open(
+    _ path: String, on loop: EventLoop, receive: @escaping (UnsafeRawBufferPointer) -> Void,
+    end: @escaping () -> Void
+  ) -> LoopStream? {
+    part(of: loop)?.open(path, receive: receive, end: end)
+  }
+
   /// Relays a complete request.
   package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
     _ = relay(request, exchange, isWhole: true)
@@ -111,6 +123,13 @@ package struct RelayCounts: Sendable, Equatable {
   package var failed = 0
   /// Connections to peers that are open or being opened.
   package var openConnections = 0
+
+  /// The numbers of two relays together.
+  package static func + (a: RelayCounts, b: RelayCounts) -> RelayCounts {
+    RelayCounts(
+      relayed: a.relayed + b.relayed, repeated: a.repeated + b.repeated, broken: a.broken + b.broken,
+      failed: a.failed + b.failed, openConnections: a.openConnections + b.openConnections)
+  }
 }
 
 /// The counters of a relay.

@@ -8,8 +8,8 @@ import Glibc
 /// client's HTTP version, flags, the client's address and the id of the request, separated by blanks. The flags say
 /// which fields follow it: `h` one with the client's host, `t` one with its target, if that is not a path. All fields
 /// after these are the client's own. So a client's field has no effect, whatever its name. The flag `n` says that the
-/// request has no client: the node makes it itself (``NodeClient``). The flag `c` says that the client sent it to the address
-/// of the console.
+/// request has no client: the node makes it itself (``NodeClient``). A second format says that the client sent the request
+/// to the address of the console.
 final class RelayedClient: Sendable {
   static let fieldName: StaticString = "hearth-envelope"
   static let hostName: StaticString = "hearth-host"
@@ -33,8 +33,10 @@ final class RelayedClient: Sendable {
   /// The id that all tries of a request share, or `nil` for a request that may be repeated anyway.
   let requestID: [UInt8]?
 
-  /// The format, so that a later one is not misread.
+  /// The format, so that a later one is not misread. A node of a version without consoles in clusters refuses the second one,
+  /// which it would take for a request to the address of the apps.
   private static let format: StaticString = "1"
+  private static let consoleFormat: StaticString = "2"
 
   /// Describes the client of a request.
   init(of request: borrowing HTTPRequest, isForConsole: Bool = false, requestID: [UInt8]?) {
@@ -67,7 +69,10 @@ final class RelayedClient: Sendable {
   /// Reads an envelope. Returns `nil` if it is malformed.
   init?(_ envelope: UnsafeRawBufferPointer) {
     let parts = envelope.split(separator: 0x20, omittingEmptySubsequences: false)
-    guard parts.count == 5, UnsafeRawBufferPointer(rebasing: parts[0]).matches(Self.format),
+    guard parts.count == 5 else { return nil }
+    let format = UnsafeRawBufferPointer(rebasing: parts[0])
+    isForConsole = format.matches(Self.consoleFormat)
+    guard isForConsole || format.matches(Self.format),
       let version = HTTPVersion(relayed: UnsafeRawBufferPointer(rebasing: parts[1]))
     else { return nil }
     self.version = version
@@ -77,7 +82,6 @@ final class RelayedClient: Sendable {
     hasHost = flags.contains(UInt8(ascii: "h"))
     hasTarget = flags.contains(UInt8(ascii: "t"))
     isNode = flags.contains(UInt8(ascii: "n"))
-    isForConsole = flags.contains(UInt8(ascii: "c"))
     address = parts[3].elementsEqual("-".utf8) ? "" : String(decoding: parts[3], as: UTF8.self)
     addressBytes = Self.bytes(of: address)
     if parts[4].elementsEqual("-".utf8) {
@@ -96,8 +100,9 @@ final class RelayedClient: Sendable {
     if hasHost { flags += "h" }
     if hasTarget { flags += "t" }
     if isNode { flags += "n" }
-    if isForConsole { flags += "c" }
-    var text = Array("1 \(version.relayed) \(flags.isEmpty ? "-" : flags) \(address.isEmpty ? "-" : address) ".utf8)
+    let format = isForConsole ? Self.consoleFormat : Self.format
+    let head = "\(format) \(version.relayed) \(flags.isEmpty ? "-" : flags) \(address.isEmpty ? "-" : address) "
+    var text = Array(head.utf8)
     guard let requestID else { return text + [UInt8(ascii: "-")] }
     for byte in requestID { text += [Self.digits[Int(byte >> 4)], Self.digits[Int(byte & 15)]] }
     return text

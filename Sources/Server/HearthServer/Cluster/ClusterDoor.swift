@@ -27,8 +27,9 @@ final class ClusterDoor: RequestHandler {
     var consoleNow: StackRequests? { lease?.holds == true ? console : nil }
 
     var reads: FreshReads?
-    /// Serves the log to other nodes.
+    /// Serve the log to other nodes, and the questions how far it is.
     var log: LogStreamHandler?
+    var index: ReadIndexHandler?
     /// The number of this node.
     var node: UInt16 = 0
   }
@@ -52,8 +53,10 @@ final class ClusterDoor: RequestHandler {
   /// Sets the handler of reads while another node owns the cluster, or `nil` if this node cannot read.
   func read(_ reads: FreshReads?) { parts.withLock { $0.reads = reads } }
 
-  /// Sets the handler of the nodes that follow the log, and the number of this node.
-  func join(_ log: LogStreamHandler, node: UInt16) { parts.withLock { ($0.log, $0.node) = (log, node) } }
+  /// Sets the handlers of the nodes that follow the log, and the number of this node.
+  func join(_ log: LogStreamHandler, _ index: ReadIndexHandler, node: UInt16) {
+    parts.withLock { ($0.log, $0.index, $0.node) = (log, index, node) }
+  }
 
   /// The handler of the requests of operators, if this node is the owner now.
   var console: StackRequests? { parts.withLock { $0.consoleNow } }
@@ -76,7 +79,10 @@ final class ClusterDoor: RequestHandler {
   private func choose(_ request: borrowing HTTPRequest) -> any RequestHandler {
     if !request.isRelayed, Self.isOperation(request) { return operations }
     let parts = parts.withLock { $0 }
-    if request.isFromNode { return parts.log ?? relay }
+    if request.isFromNode {
+      if request.target.elementsEqual(ReadIndexHandler.path.utf8) { return parts.index ?? relay }
+      return parts.log ?? relay
+    }
     // The relay refuses what another node relayed to one that is not the owner.
     if request.isForConsole { return parts.consoleNow ?? relay }
     if let node = HTTPGateway.nodeOfChannel(in: request) { return handler(ofChannelAt: node, request, parts) }

@@ -1,4 +1,3 @@
-import ConsoleAPI
 import Dispatch
 import DocumentStore
 import GatewayCore
@@ -32,7 +31,7 @@ extension ClusteredNode {
         member.feed.setConfiguration(nil)
         try reloadRules(of: stack)
         state.withLock { ($0.version, $0.deployed) = newest }
-        announceConfiguration()
+        member.feed.setConfiguration(newest.version)
       } else {
         door.serveNothing()
         owner.set(nil)
@@ -45,14 +44,6 @@ extension ClusteredNode {
       state.withLock { $0.restsUntil = .now() + .seconds(Self.restSeconds) }
       updateMayOwn()
     }
-  }
-
-  /// Announces to the other nodes which configuration is in force at this one, the owner. While operators record requests, it
-  /// announces that only the owner serves: the decisions of other nodes would be missing in the recording.
-  func announceConfiguration() {
-    guard let version = state.withLock({ $0.epoch == nil ? nil : $0.version }) else { return }
-    let isRecording = owned.stack?.recording?.state.isOn ?? false
-    member.feed.setConfiguration(isRecording ? EntryFeed.ownerOnly : version)
   }
 
   static func changesOnlyRules(_ old: ClusterConfiguration, _ new: ClusterConfiguration) -> Bool {

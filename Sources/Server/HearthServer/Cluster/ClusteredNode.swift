@@ -75,6 +75,8 @@ final class ClusteredNode: Sendable {
   let ownAddress: NodeAddress
   private let relay: Relay
   private let consoleRelay: Relay
+  /// The ways on which the loops ask the owner how far the log is.
+  private let lines = LoopParts<IndexLine>()
   let owner: KnownAddress
   let deployed: DeployedFiles
   let replica: Replica
@@ -132,6 +134,8 @@ final class ClusteredNode: Sendable {
       channels = ChannelRelays(key: key, relaying)
       door = ClusterDoor(relay, channels, operations: operations)
       relaying.isForConsole = true
+      // Its server has one second to stop.
+      relaying.lastWaitMilliseconds = min(500, relaying.lastWaitMilliseconds)
       consoleRelay = try Relay(key: key, configuration: relaying) { owner.target }
       console = ClusterConsole(door, consoleRelay)
       let listen = settings.peerListen ?? settings.peerAddress
@@ -154,12 +158,12 @@ final class ClusteredNode: Sendable {
       keeper = SnapshotKeeper(member, snapshots, settings: settings.snapshots) { event in
         SnapshotReport.log(event, configuration)
       }
-      door.join(LogStreamHandler(member), node: UInt16(truncatingIfNeeded: registration.node))
+      door.join(LogStreamHandler(member), ReadIndexHandler(member), node: UInt16(truncatingIfNeeded: registration.node))
       let client = try NodeClient(key: key)
       search = OwnerSearch(client) { events.node?.found($0, $1) }
       follower = LogFollower(
         member, client,
-        configure: { version in queue.async { events.node?.configureFollowed(version) } })
+        configure: { queue.async { events.node?.configureFollowed() } })
     } catch { throw Self.error(error) }
     owned = makeOwned { [peers] stack in peers.cancelRequests { StackRequests.isOwned($0, by: stack) } }
     events.node = self
@@ -182,7 +186,7 @@ final class ClusteredNode: Sendable {
   var number: UInt32 { member.number }
 
   /// The requests that were relayed.
-  var relayed: RelayCounts { relay.counts }
+  var relayed: RelayCounts { relay.counts + consoleRelay.counts }
 
   /// Why this node cannot serve clients: `cluster` if no node is known to own the cluster, this node does not reach the owner,
   /// or it owned the cluster and its lease is over. Otherwise `nil`.
@@ -283,14 +287,14 @@ final class ClusteredNode: Sendable {
     let configuration = try self.configuration(with: newest.1)
     let stores = ProjectStores.replicas(member, project: project, floor: floor)
     let requests = try owned.open(configuration, stores) { [weak self] in self?.describeForConsole() ?? [] }
-    requests.stack.recording?.onChange { [weak self, queue] in
-      queue.async { [weak self] in self?.announceConfiguration() }
-    }
+    // A recording would lack the decisions of other nodes. That of the former stack is over.
+    member.feed.setOwnerOnly(false, in: epoch)
+    requests.stack.recording?.onChange { [member] in member.feed.setOwnerOnly($0, in: epoch) }
     state.withLock { state in
       (state.epoch, state.floor) = (epoch, floor)
       (state.version, state.deployed) = newest
     }
-    announceConfiguration()
+    member.feed.setConfiguration(newest.version)
     door.serve(requests, by: member.lease(of: epoch))
     owner.set(ownAddress)
     targetChanged()
@@ -388,15 +392,24 @@ final class ClusteredNode: Sendable {
     follower.follow(address)
   }
 
-  /// Puts a configuration in force that is in force at the owner, not a later one: no commit may be judged by older rules than
-  /// a read before it. Then this node reads documents itself.
-  private func configureFollowed(_ version: Int64) {
-    if version == EntryFeed.ownerOnly { return readNothing() }
+  /// Puts the configuration in force that the owner announced, not a later one: no commit may be judged by older rules than a
+  /// read before it. Then this node reads documents itself, unless the owner forbids it.
+  private func configureFollowed() {
+    let version = follower.announced
     let before = state.withLock { $0.followed }
-    guard state.withLock({ $0.epoch == nil && !$0.isStopping && !$0.isRetryDue }) else {
-      return follower.refuseUnconfigured()
+    guard state.withLock({ $0.epoch == nil && !$0.isStopping }) else { return follower.refuseUnconfigured() }
+    if version == EntryFeed.ownerOnly {
+      door.read(nil)
+      followed.retire()
+      return follower.withdrawConfiguration()
     }
-    guard version > before?.version ?? 0 else { return }
+    if let before, version >= 0, version <= before.version {
+      follower.setConfiguration(before.version)
+      if followed.stack == nil { readWhenNewest() }
+      return
+    }
+    guard !state.withLock({ $0.isRetryDue }) else { return follower.refuseUnconfigured() }
+    guard version > 0 else { return }
     do {
       // A question without an answer would only keep this queue busy.
       if isCutOff { throw tables.lastFailure ?? .noAnswer }
@@ -422,17 +435,9 @@ final class ClusteredNode: Sendable {
       state.withLock { $0.isRetryDue = true }
       queue.asyncAfter(deadline: .now() + .seconds(1)) {
         self.state.withLock { $0.isRetryDue = false }
-        self.configureFollowed(version)
+        self.configureFollowed()
       }
     }
-  }
-
-  /// Passes all requests to the owner until it announces a configuration again.
-  private func readNothing() {
-    door.read(nil)
-    followed.retire()
-    state.withLock { $0.followed = nil }
-    follower.withdrawConfiguration()
   }
 
   /// Opens the project for reading when the replica has everything. Before that, it may have a part of a commit.
@@ -445,12 +450,12 @@ final class ClusteredNode: Sendable {
 
   private func read() {
     guard let configuration = state.withLock({ $0.epoch == nil && !$0.isStopping ? $0.followed?.1 : nil }),
-      followed.stack == nil
+      followed.stack == nil, follower.announced != EntryFeed.ownerOnly
     else { return }
     do throws(HearthError) {
       let stores = ProjectStores.followed(replica, node: number, project: project, freshness: follower)
       guard try followed.open(self.configuration(with: configuration), stores) else { return }
-      door.read(FreshReads(followed, follower, relay, project: project, replica))
+      door.read(FreshReads(followed, follower, relay, lines, project: project, replica))
       state.withLock { $0.obstacle = nil }
       self.configuration.log(
         .info, "cluster.reading", "node \(number) reads documents itself", [("node", .integer(Int(number)))])
@@ -487,8 +492,8 @@ final class ClusteredNode: Sendable {
     queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.poll() }
     checkClock()
     checkDraining()
-    // A recording ends by its time.
-    announceConfiguration()
+    // It notices that its time is over.
+    _ = owned.stack?.recording?.state
     // It could not be opened before.
     if followed.stack == nil, state.withLock({ $0.epoch == nil && $0.followed != nil }) { readWhenNewest() }
     do throws(PostgresFailure) {

@@ -13,12 +13,18 @@ final class FreshReads: RequestHandler {
   private let relay: Relay
   private let project: String
   private let replica: Replica
+  private let lines: LoopParts<IndexLine>
   private let waiting = LoopParts<WaitingReads>()
 
-  init(_ followed: FollowedProject, _ gate: LogFollower, _ relay: Relay, project: String, _ replica: Replica) {
+  /// Creates a handler. `lines` are the ways to the owner, which outlast it.
+  init(
+    _ followed: FollowedProject, _ gate: LogFollower, _ relay: Relay, _ lines: LoopParts<IndexLine>, project: String,
+    _ replica: Replica
+  ) {
     self.followed = followed
     self.gate = gate
     self.relay = relay
+    self.lines = lines
     self.project = project
     self.replica = replica
   }
@@ -53,7 +59,9 @@ final class FreshReads: RequestHandler {
 
   private func waitingReads(of loop: EventLoop) -> WaitingReads {
     if let found = waiting[loop] { return found }
-    let made = WaitingReads(gate, on: loop) { [followed, relay] isNewest in
+    let line = lines[loop] ?? IndexLine(relay, on: loop)
+    lines[loop] = line
+    let made = WaitingReads(gate, line, on: loop) { [followed, relay] isNewest in
       // The stack of this moment has the configuration that the owner had when it answered.
       guard isNewest, let requests = followed.requests else { return relay }
       return requests

@@ -9,7 +9,7 @@ import Transport
 /// Follows the log of the owner over a stream (``LogStreamHandler``), and waits for what the owner has acknowledged.
 ///
 /// While there is no stream, the node applies what it finds in the tables, and is never known to be up to date.
-final class LogFollower: FreshnessGate {
+final class LogFollower: ReadGate {
   private typealias Waiter = FreshnessWaiter
 
   private struct State {
@@ -28,6 +28,10 @@ final class LogFollower: FreshnessGate {
     var unconfigured: [(version: Int64, waiters: [Waiter])] = []
     /// The configuration that is in force here.
     var configuration: Int64 = -1
+    /// What the owner announced last on the stream: the version of its configuration, or ``EntryFeed/ownerOnly``.
+    var announced: Int64 = -1
+    /// The waiters for entries that are not applied yet.
+    var lagging: [(index: ReadIndex, waiter: Waiter)] = []
     /// All waiters that may not be answered yet, in the order of their deadlines.
     var unanswered: [Waiter] = []
     /// Whether ``sweep()`` is scheduled.
@@ -44,7 +48,7 @@ final class LogFollower: FreshnessGate {
   private let member: ClusterMember
   private let client: NodeClient
   private let state = Mutex(State())
-  private let configure: @Sendable (Int64) -> Void
+  private let configure: @Sendable () -> Void
   private let queue = DispatchQueue(label: "hearth.cluster.follower")
 
   /// The time for which a request waits before it is passed to the owner, in microseconds.
@@ -58,9 +62,9 @@ final class LogFollower: FreshnessGate {
   /// Creates a follower without an owner.
   ///
   /// - Parameters:
-  ///   - configure: is called when the owner has a newer configuration in force than this node. It leads to
-  ///     ``setConfiguration(_:)``.
-  init(_ member: ClusterMember, _ client: NodeClient, configure: @escaping @Sendable (Int64) -> Void) {
+  ///   - configure: is called when ``announced`` has changed, and when a request waits for a configuration. It leads to
+  ///     ``setConfiguration(_:)``, ``withdrawConfiguration()`` or ``refuseUnconfigured()``.
+  init(_ member: ClusterMember, _ client: NodeClient, configure: @escaping @Sendable () -> Void) {
     self.member = member
     self.client = client
     self.configure = configure
@@ -89,6 +93,10 @@ final class LogFollower: FreshnessGate {
     drop()
     client.stop()
   }
+
+  /// What the owner announced last: the version of the configuration that is in force there, ``EntryFeed/ownerOnly`` if this
+  /// node may not read documents, or -1 before an announcement.
+  var announced: Int64 { state.withLock { $0.announced } }
 
   /// Notes that a configuration is in force here. Its waiters continue.
   func setConfiguration(_ version: Int64) {
@@ -141,6 +149,41 @@ final class LogFollower: FreshnessGate {
     }
   }
 
+  // MARK: Answers that the loops got
+
+  func shows(_ index: ReadIndex) -> Bool {
+    member.hasApplied(index) && state.withLock { $0.configuration >= index.configuration }
+  }
+
+  func whenShowing(_ index: ReadIndex, _ done: @escaping @Sendable (Bool) -> Void) {
+    let waiter = Waiter(deadline: BootTime.now() + Self.patience, done)
+    let isTaken = state.withLock { state in
+      guard state.stream != nil else { return false }
+      state.lagging.append((index, waiter))
+      state.unanswered.append(waiter)
+      sweepLater(&state)
+      return true
+    }
+    guard isTaken else { return waiter.answer(false) }
+    // The entries may have been applied since the caller looked.
+    member.afterApplying { [self] in releaseLagging() }
+  }
+
+  /// Answers the waiters whose entries are applied.
+  private func releaseLagging() {
+    let indexes = state.withLock { $0.lagging.map(\.index) }
+    guard !indexes.isEmpty else { return }
+    let applied = indexes.filter { member.hasApplied($0) }
+    for index in applied {
+      let waiters = state.withLock { state in
+        let waiters = state.lagging.filter { $0.index == index }.map(\.waiter)
+        state.lagging.removeAll { $0.index == index }
+        return waiters
+      }
+      if !waiters.isEmpty { proceed(waiters, index.configuration) }
+    }
+  }
+
   private func sweepLater(_ state: inout State) {
     guard !state.isSweeping else { return }
     state.isSweeping = true
@@ -154,6 +197,7 @@ final class LogFollower: FreshnessGate {
       state.isSweeping = false
       let overdue = state.unanswered.filter { $0.deadline <= now && !$0.isAnswered }
       state.unanswered.removeAll { $0.deadline <= now || $0.isAnswered }
+      state.lagging.removeAll { $0.waiter.deadline <= now }
       if !state.unanswered.isEmpty { sweepLater(&state) }
       let isStuck = state.asked.map { $0.waiters.contains { $0.deadline <= now } } ?? false
       return (overdue, isStuck ? state.stream : nil)
@@ -202,14 +246,18 @@ final class LogFollower: FreshnessGate {
 
   /// Answers waiters whose entries are applied, if the configuration of the owner is in force here, or else when it is.
   private func proceed(_ waiters: [Waiter], _ configuration: Int64) {
-    let (isConfigured, isStopped) = state.withLock { state in
+    let (isConfigured, isRefused) = state.withLock { state in
       state.tries = 0
+      if configuration == EntryFeed.ownerOnly { return (false, true) }
       if state.configuration >= configuration { return (true, false) }
       if !state.isStopped { state.unconfigured.append((configuration, waiters)) }
       return (false, state.isStopped)
     }
-    if isConfigured || isStopped { for waiter in waiters { waiter.answer(isConfigured) } }
-    if !isConfigured { configure(configuration) }
+    if isConfigured || isRefused {
+      for waiter in waiters { waiter.answer(isConfigured) }
+    } else {
+      configure()
+    }
   }
 
   // MARK: The stream
@@ -220,6 +268,7 @@ final class LogFollower: FreshnessGate {
       guard let address = state.address, state.stream == nil, !state.isStopped else { return nil }
       state.streams += 1
       state.reader = EntryMessageReader()
+      state.announced = -1
       state.begun = BootTime.now()
       return (address, state.streams)
     }
@@ -232,7 +281,9 @@ final class LogFollower: FreshnessGate {
       state.stream = stream
       return true
     }
-    if isCurrent { client.open(stream, target, at: address) }
+    guard isCurrent else { return }
+    client.open(stream, target, at: address)
+    stream.send(withUnsafeBytes(of: LogStreamHandler.helloNumber.littleEndian) { Array($0) })
   }
 
   private func received(_ bytes: UnsafeRawBufferPointer, on number: Int) {
@@ -261,8 +312,9 @@ final class LogFollower: FreshnessGate {
       switch message {
       case .entry: break
       case .answer(let number, let sequence, let configuration):
+        announce(configuration)
         answer(number, sequence: sequence, configuration: configuration)
-      case .configuration(let version): if state.withLock({ $0.configuration != version }) { configure(version) }
+      case .configuration(let version): announce(version)
       case .behind: stream.close()
       }
     }
@@ -270,7 +322,18 @@ final class LogFollower: FreshnessGate {
     let count = bytes.count
     guard hasEntries else { return stream.consumed(count) }
     // The owner sends more when these are applied.
-    member.afterApplying { stream.consumed(count) }
+    member.afterApplying { [self] in
+      releaseLagging()
+      stream.consumed(count)
+    }
+  }
+
+  private func announce(_ version: Int64) {
+    let isNew = state.withLock { state in
+      defer { state.announced = version }
+      return state.announced != version
+    }
+    if isNew { configure() }
   }
 
   private func take(_ entries: inout [SharedEntry]) {
@@ -295,13 +358,16 @@ final class LogFollower: FreshnessGate {
   /// Forgets the stream, and refuses all waiters.
   private func drop() {
     let (stream, waiters) = state.withLock { state -> (NodeStream?, [Waiter]) in
-      let waiters = (state.asked?.waiters ?? []) + state.next + state.unconfigured.flatMap(\.waiters)
+      let waiters =
+        (state.asked?.waiters ?? []) + state.next + state.unconfigured.flatMap(\.waiters)
+        + state.lagging.map(\.waiter)
       defer {
         state.stream = nil
         state.streams += 1
         state.asked = nil
         state.next = []
         state.unconfigured = []
+        state.lagging = []
       }
       return (state.stream, waiters)
     }

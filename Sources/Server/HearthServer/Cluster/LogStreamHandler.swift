@@ -8,13 +8,16 @@ import Transport
 /// nodes that look for the owner that they found it: `POST /owner`, whose response is the epoch, in 8 bytes.
 ///
 /// The response is a stream of ``EntryMessage``s. The body of the request is a sequence of questions: numbers of 8 bytes,
-/// little-endian. The answer to a question follows all entries that were appended before the question arrived. So the node
+/// little-endian, but ``helloNumber`` says that the node knows ``EntryFeed/ownerOnly``. The answer to a question follows all entries that were appended before the question arrived. So the node
 /// that asks has every acknowledged commit when it has applied what came before the answer.
 final class LogStreamHandler: RequestHandler {
   /// The path of the stream.
   static let path = "/log"
   /// The path of the question of a node that looks for the owner.
   static let ownerPath = "/owner"
+
+  /// The number that is no question.
+  static let helloNumber = UInt64.max
 
   private let member: ClusterMember
 
@@ -64,6 +67,8 @@ private final class LogStream: BodySink, BodySource {
   /// The sequence of the last entry that was sent.
   private var sent: UInt64
   private var sentConfiguration: Int64 = -1
+  /// Whether the node knows ``EntryFeed/ownerOnly``. A node of an earlier version reads documents also while it may not.
+  private var knowsOwnerOnly = false
   private var received: [UInt8] = []
   /// The questions without an answer, each with the sequence that its answer must follow.
   private var questions: [(number: UInt64, sequence: UInt64)] = []
@@ -100,6 +105,10 @@ private final class LogStream: BodySink, BodySource {
     while received.count >= 8, !isOver {
       let number = received[..<8].reversed().reduce(0) { $0 << 8 | UInt64($1) }
       received.removeFirst(8)
+      guard number != LogStreamHandler.helloNumber else {
+        knowsOwnerOnly = true
+        continue
+      }
       // A node that is not the owner any more answers nothing.
       guard let sequence = member.readIndex(in: epoch), questions.count < Self.questionsMax else {
         isOver = true
@@ -132,7 +141,8 @@ private final class LogStream: BodySink, BodySource {
       sent = entry.position.sequence
     }
     // An owner that serves nothing yet answers nothing: it could name an older configuration than the former owner had.
-    guard let version = member.feed.configuration else { return entries.isEmpty ? .waiting : .more }
+    let announced = knowsOwnerOnly ? member.feed.announced : member.feed.configuration
+    guard let version = announced else { return entries.isEmpty ? .waiting : .more }
     while let question = questions.first, question.sequence <= sent {
       questions.removeFirst()
       EntryMessage.answer(question.number, sequence: question.sequence, configuration: version).encode(into: &out)

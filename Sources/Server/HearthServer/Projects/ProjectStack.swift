@@ -68,7 +68,7 @@ final class ProjectStack: Sendable {
     let hasOperators =
       configuration.cluster == nil
       ? configuration.consoleAddress != nil
-      : cluster != nil && configuration.mode == .production && configuration.hasConsole
+      : cluster != nil && configuration.mode == .production
     let recorder = hasOperators ? RecordingObserver { [clock = configuration.clock] in clock.now() } : nil
     recording = recorder?.recording
     let observed: (any AccessObserver)? = observer ?? configuration.accessObserver
