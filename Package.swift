@@ -363,7 +363,7 @@ let package = Package(
       ]),
     tests(
       "HearthServerTests",
-      ["HearthServer", "DocumentModel", "DocumentStore", "Replication", "Transport", "TestSupport"]),
+      ["HearthServer", "DocumentModel", "DocumentStore", "LogEngine", "Replication", "Transport", "TestSupport"]),
     tests("HearthClientTests", ["HearthClient", "HearthTesting", "HearthServer", "TestSupport"]),
     tests("ConformanceTests", ["HearthClient", "TestSupport"], exclude: ["Systems/Python"]),
     tests("TidyTests", ["Benchmarks", "TestSupport"]),

@@ -9,7 +9,8 @@ import TestSupport
 /// The answers of an owner to the question how far the log is.
 @Suite struct ReadIndexTests {
   @Test func anAnswerIsReadAsItWasWritten() {
-    let index = ReadIndex(epoch: 3, sequence: 1 << 40, configuration: EntryFeed.ownerOnly)
+    let position = LogPosition(sequence: 1 << 40, epoch: 3, chain: .max - 1)
+    let index = ReadIndex(position, configuration: EntryFeed.ownerOnly)
     var bytes: [UInt8] = []
     index.encode(answering: 7, to: &bytes)
     #expect(bytes.count == ReadIndex.answerBytes)
@@ -17,8 +18,31 @@ import TestSupport
     #expect(number == 7 && read == index)
   }
 
-  /// A replica can have commits that PostgreSQL lost, with the numbers of others. It has no entry of the owner's epoch then.
-  @Test func aReplicaShowsAnIndexOfAnEpochThatItHas() throws {
+  private static func position(_ sequence: UInt64, chain: UInt64? = nil) -> LogPosition {
+    LogPosition(sequence: sequence, epoch: 1, chain: chain ?? sequence &* 0x9E37_79B9)
+  }
+
+  @Test func theNewestPositionsAreKnown() {
+    var positions = AppliedPositions()
+    #expect(positions.knowledge(of: Self.position(1)) == .later)
+    for sequence in 5...1000 as ClosedRange<UInt64> { positions.append(Self.position(sequence)) }
+    let kept = UInt64(AppliedPositions.countMax)
+    for (sequence, knowledge) in [
+      (1001, .later), (1000, .applied), (1000 - kept + 1, .applied), (1000 - kept, .unknown), (4, .unknown),
+    ] as [(UInt64, AppliedPositions.Knowledge)] {
+      #expect(positions.knowledge(of: Self.position(sequence)) == knowledge, "\(sequence)")
+    }
+    // Another entry with the number of an applied one.
+    #expect(positions.knowledge(of: Self.position(990, chain: 1)) == .unknown)
+    // After a gap, only what follows it is known.
+    positions.append(Self.position(2000))
+    #expect(positions.knowledge(of: Self.position(1000)) == .unknown)
+    #expect(positions.isLast(Self.position(2000)) && !positions.isLast(Self.position(2000, chain: 1)))
+    positions.removeAll()
+    #expect(positions.knowledge(of: Self.position(2000)) == .later)
+  }
+
+  @Test func aReplicaReachesAnIndexByTheSameEntriesOnly() throws {
     let tables = MemoryTables()
     let nodes = try (1...2).map { number in try TestNode(number, Line { tables.perform($0) }) }
     for node in nodes { try node.start() }
@@ -26,19 +50,28 @@ import TestSupport
     let other = try #require(nodes.first { $0 !== owner })
     for _ in 0..<5 { try owner.increment(.files) }
     let member = try #require(other.member)
-    let head = tables.state.withLock { $0.head }
-    func shows(_ sequence: UInt64, _ epoch: UInt64) -> Bool {
-      member.hasApplied(ReadIndex(epoch: epoch, sequence: sequence, configuration: 1))
+    func standing(_ position: LogPosition) -> ReadIndex.Standing {
+      member.standing(of: ReadIndex(position, configuration: 1))
     }
+    let index = try #require(owner.member?.readPosition(in: 1))
+    #expect(index == tables.state.withLock { $0.head })
+    #expect(member.readPosition(in: 1) == nil && owner.member?.readPosition(in: 2) == nil)
     // One more commit confirms the last one.
     try owner.increment(.files)
-    try #require(OtherProcess.eventually { shows(head.sequence, head.epoch) })
-    #expect(shows(1, head.epoch))
-    #expect(!shows(head.sequence, head.epoch + 1) && !shows(head.sequence + 100, head.epoch))
-    // The next owner's entries follow all of the former one, so they show what it had acknowledged.
-    try owner.stop()
-    try other.becomesOwner()
-    #expect(shows(head.sequence, head.epoch) && shows(head.sequence, head.epoch + 1))
+    try #require(OtherProcess.eventually { standing(index) == .reached })
+    var position = index
+    position.chain += 1
+    #expect(standing(position) == .unknown)
+    position.sequence += 100
+    #expect(standing(position) == .ahead)
+    // A node that was the owner has applied its own commits, too.
     try other.stop()
+    let last = try #require(owner.member?.readPosition(in: 1))
+    owner.member?.afterApplying {}
+    try #require(
+      OtherProcess.eventually {
+        owner.member?.standing(of: ReadIndex(last, configuration: 1)) == .reached
+      })
+    try owner.stop()
   }
 }

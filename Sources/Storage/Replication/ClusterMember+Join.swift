@@ -68,6 +68,7 @@ extension ClusterMember {
       default: nil
       }
     noted.store(0, ordering: .sequentiallyConsistent)
+    positions.withLock { $0.removeAll() }
     replica.detach(flushes: aside != nil)
     var lastFailure: String?
     // Before the replica is replaced, because a node that starts again notices nothing then.

@@ -86,6 +86,8 @@ package final class ClusterMember: Sendable {
   private let noteApplied: @Sendable (Set<StoreName>) -> Void
   /// The sequence up to which entries are applied and `noteApplied` was called.
   let noted = Atomic<UInt64>(0)
+  /// The newest positions up to ``noted``.
+  let positions = Mutex(AppliedPositions())
 
   /// The part of a member that its threads share.
   struct State: Sendable {
@@ -197,7 +199,9 @@ package final class ClusterMember: Sendable {
   package func afterApplying(_ action: @escaping @Sendable () -> Void) {
     applying.async { [self] in
       // Nothing is half applied here.
-      noted.store(replica.applied.sequence, ordering: .sequentiallyConsistent)
+      let applied = replica.applied
+      positions.withLock { if !$0.isLast(applied) { $0.append(applied) } }
+      noted.store(applied.sequence, ordering: .sequentiallyConsistent)
       action()
     }
   }
@@ -208,21 +212,20 @@ package final class ClusterMember: Sendable {
     noted.load(ordering: .sequentiallyConsistent) >= sequence && state.withLock { $0.failure == nil }
   }
 
-  /// Whether the replica has the log up to an index, and those who must know of it know it.
-  ///
-  /// An entry of the epoch of the index, or of a later one, follows the takeover of that epoch, so the entries before it are
-  /// those that the owner has: a replica with commits that PostgreSQL lost has no such entry. Cost: a load, and two locks.
-  package func hasApplied(_ index: ReadIndex) -> Bool {
-    guard hasApplied(upTo: index.sequence) else { return false }
-    let applied = replica.applied
-    return applied.epoch >= index.epoch && applied.sequence >= index.sequence
+  /// Returns what this node knows about an index of the owner. Cost: a load, and two locks.
+  package func standing(of index: ReadIndex) -> ReadIndex.Standing {
+    switch positions.withLock({ $0.knowledge(of: index.position) }) {
+    case .unknown: .unknown
+    case .later: .ahead
+    case .applied: hasApplied(upTo: index.position.sequence) ? .reached : .ahead
+    }
   }
 
-  /// Returns the sequence that a read of another node must show to be as new as one at this node, or `nil` if this node is
+  /// Returns the position that a read of another node must show to be as new as one at this node, or `nil` if this node is
   /// not the owner: every commit that was acknowledged before this call is at or below it.
-  package func readIndex(in epoch: UInt64) -> UInt64? {
+  package func readPosition(in epoch: UInt64) -> LogPosition? {
     // First the position, then the lease: after a pause between the two the answer is `nil`, not an old position.
-    let head = feed.head
+    let head = feed.headPosition
     guard let lease = state.withLock({ $0.serving }), lease.epoch == epoch, lease.holds else { return nil }
     return head
   }
@@ -419,6 +422,7 @@ package final class ClusterMember: Sendable {
       do throws(ReplicaError) {
         let changed = try replica.apply(entries)
         if !changed.isEmpty { noteApplied(changed) }
+        positions.withLock { positions in for entry in entries { positions.append(entry.position) } }
         if let last = entries.last { noted.store(last.position.sequence, ordering: .sequentiallyConsistent) }
         state.withLock { if let failure = $0.failure, !failure.isFinal { $0.failure = nil } }
         return

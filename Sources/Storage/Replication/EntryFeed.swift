@@ -1,4 +1,4 @@
-import LogEngine
+package import LogEngine
 package import SharedLog
 import Synchronization
 
@@ -115,6 +115,11 @@ package final class EntryFeed: Sendable {
 
   /// The sequence of the newest entry. It may not be readable yet.
   package var head: UInt64 { state.withLock { $0.head } }
+
+  /// The position of the newest entry. It may not be readable yet.
+  package var headPosition: LogPosition {
+    state.withLock { state in state.entries.last?.position ?? LogPosition(sequence: state.head) }
+  }
 
   /// The sequence up to which the reads of this node show all entries.
   var readable: UInt64 { state.withLock { $0.readable } }

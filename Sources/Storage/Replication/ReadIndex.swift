@@ -1,26 +1,38 @@
+package import LogEngine
+
 /// The owner's answer to the question how far the log is: a read that shows the log up to it, by the configuration, shows
 /// everything that the owner had acknowledged when it received the question.
 package struct ReadIndex: Equatable, Sendable {
-  /// The epoch of the owner.
-  package let epoch: UInt64
-  /// The sequence of the newest entry, which is of that epoch.
-  package let sequence: UInt64
+  /// What a node knows about an index.
+  package enum Standing: Equatable, Sendable {
+    /// The replica has the log up to it, and those who must know of it know it.
+    case reached
+    /// The replica has applied less.
+    case ahead
+    /// The replica has other entries, as one with commits that PostgreSQL lost, or the index is too old to tell.
+    case unknown
+  }
+
+  /// The position of the newest entry. Its hash is of all entries up to it.
+  package let position: LogPosition
   /// The version of the configuration that is in force at the owner, or ``EntryFeed/ownerOnly``.
   package let configuration: Int64
 
   /// Creates an index.
-  package init(epoch: UInt64, sequence: UInt64, configuration: Int64) {
-    self.epoch = epoch
-    self.sequence = sequence
+  package init(_ position: LogPosition, configuration: Int64) {
+    self.position = position
     self.configuration = configuration
   }
 
-  /// The size of an answer, in bytes: the number of the question and the members, each in 8 bytes, little-endian.
-  package static let answerBytes = 32
+  /// The size of an answer, in bytes: the number of the question, the sequence, epoch and hash of the position, and the
+  /// configuration, each in 8 bytes, little-endian.
+  package static let answerBytes = 40
 
   /// Appends the answer to a question.
   package func encode(answering number: UInt64, to bytes: inout [UInt8]) {
-    for value in [number, epoch, sequence, UInt64(bitPattern: configuration)] {
+    for value in [
+      number, position.sequence, position.epoch, position.chain, UInt64(bitPattern: configuration),
+    ] {
       withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
     }
   }
@@ -30,6 +42,7 @@ package struct ReadIndex: Equatable, Sendable {
     func value(_ place: Int) -> UInt64 {
       UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: 8 * place, as: UInt64.self))
     }
-    return (value(0), ReadIndex(epoch: value(1), sequence: value(2), configuration: Int64(bitPattern: value(3))))
+    let position = LogPosition(sequence: value(1), epoch: value(2), chain: value(3))
+    return (value(0), ReadIndex(position, configuration: Int64(bitPattern: value(4))))
   }
 }

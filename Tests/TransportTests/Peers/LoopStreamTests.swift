@@ -9,13 +9,6 @@ import TestSupport
   private final class Seen: Sendable {
     let bytes = Observed<[UInt8]>([])
     let ends = Observed(0)
-
-    func open(_ path: String, _ relay: Relay, _ streams: LoopParts<LoopStream>, on loop: EventLoop) -> LoopStream? {
-      streams[loop] = relay.open(
-        path, on: loop, receive: { [bytes] received in bytes.update { $0 += received } },
-        end: { [ends] in ends.update { $0 += 1 } })
-      return streams[loop]
-    }
   }
 
   private let streams = LoopParts<LoopStream>()
@@ -26,25 +19,33 @@ import TestSupport
     try loop.start()
   }
 
+  /// Tries once to open a stream. Returns whether there was a connection for it.
+  private func open(_ path: String, _ relay: Relay, _ seen: Seen) -> Bool {
+    let isOpened = Observed<Bool?>(nil)
+    loop.execute { [loop, streams] in
+      streams[loop] = relay.open(
+        path, on: loop, receive: { received in seen.bytes.update { $0 += received } },
+        end: { seen.ends.update { $0 += 1 } })
+      isOpened.value = streams[loop] != nil
+    }
+    return isOpened.wait { $0 != nil } && isOpened.value == true
+  }
+
+  /// The first try begins to connect.
   @Test func bytesComeAndGoUntilAnotherNodeIsThePeer() throws {
     defer { loop.stopAndJoin() }
     let pair = try RelayPair(handler: RelayHandler())
     let seen = Seen()
-    loop.execute { [loop, streams] in
-      seen.open("/echo-stream", pair.relay, streams, on: loop)?.send(Array("one".utf8))
-    }
+    #expect(!open("/echo-stream", pair.relay, seen))
+    try #require(OtherProcess.eventually { open("/echo-stream", pair.relay, seen) })
+    streams.later { $0.send(Array("one".utf8)) }
     #expect(seen.bytes.wait { $0.elementsEqual("one".utf8) })
     streams.later { $0.send(Array(" two".utf8)) }
     #expect(seen.bytes.wait { $0.elementsEqual("one two".utf8) })
     #expect(seen.ends.value == 0)
     pair.setTarget(.none)
     #expect(seen.ends.wait { $0 == 1 })
-    // Without a peer, none begins.
-    let isNone = Observed<Bool?>(nil)
-    loop.execute { [loop, streams] in
-      isNone.value = seen.open("/echo-stream", pair.relay, streams, on: loop) == nil
-    }
-    #expect(isNone.wait { $0 != nil } && isNone.value == true)
+    #expect(!open("/echo-stream", pair.relay, seen))
   }
 
   /// A node that does not know the path refuses it, and one that dies says nothing.
@@ -52,10 +53,9 @@ import TestSupport
     defer { loop.stopAndJoin() }
     let pair = try RelayPair(handler: RelayHandler())
     let seen = Seen()
-    loop.execute { [loop, streams] in
-      _ = seen.open(isRefused ? "/forbidden" : "/echo-stream", pair.relay, streams, on: loop)
-      streams[loop]?.send(Array("one".utf8))
-    }
+    let path = isRefused ? "/forbidden" : "/echo-stream"
+    try #require(OtherProcess.eventually { open(path, pair.relay, seen) })
+    streams.later { $0.send(Array("one".utf8)) }
     if !isRefused {
       #expect(seen.bytes.wait { $0.count == 3 })
       pair.killOwner()

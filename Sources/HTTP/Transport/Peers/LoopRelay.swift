@@ -51,11 +51,11 @@ final class LoopRelay {
     }
   }
 
-  /// Begins a request of this node itself. Returns `nil` without a peer.
+  /// Begins a request of this node itself. Returns `nil` without a connection to a peer, and begins to make one.
   func open(
     _ path: String, receive: @escaping (UnsafeRawBufferPointer) -> Void, end: @escaping () -> Void
   ) -> LoopStream? {
-    guard let connection = connectionForRequest() else { return nil }
+    guard let connection = connectionForRequest(), connection.isOpen else { return nil }
     let stream = LoopStream(connection, receive: receive, end: end)
     return stream.start(path) ? stream : nil
   }

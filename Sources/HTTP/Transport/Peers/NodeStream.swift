@@ -23,7 +23,8 @@ package final class NodeStream: Sendable {
     self.end = end
   }
 
-  /// Sends more of the body. The caller bounds the bytes that the other node has not answered.
+  /// Sends more of the body, or the beginning before the stream is opened. The caller bounds the bytes that the other node has
+  /// not answered.
   package func send(_ bytes: [UInt8]) {
     let isFirst = unsent.withLock { unsent in
       unsent.bytes += bytes
@@ -31,14 +32,19 @@ package final class NodeStream: Sendable {
       return !unsent.isScheduled
     }
     guard isFirst else { return }
-    loop.execute { [self] in
-      let bytes = unsent.withLock { unsent in
-        unsent.isScheduled = false
-        defer { unsent.bytes = [] }
-        return unsent.bytes
-      }
-      sender.withLock { $0 }?.value(on: loop).send(bytes)
+    loop.execute { [self] in sendUnsent() }
+  }
+
+  /// Sends the bytes that wait. Before the stream is opened, they wait for that.
+  private func sendUnsent() {
+    let sender = sender.withLock { $0 }?.value(on: loop)
+    let bytes = unsent.withLock { unsent -> [UInt8] in
+      unsent.isScheduled = false
+      guard sender != nil else { return [] }
+      defer { unsent.bytes = [] }
+      return unsent.bytes
     }
+    if !bytes.isEmpty { sender?.send(bytes) }
   }
 
   /// Lets the other node send as many bytes more.
@@ -67,6 +73,7 @@ package final class NodeStream: Sendable {
     parts.add(made)
     sender.withLock { $0 = LoopBound(made, to: loop) }
     made.start(path)
+    sendUnsent()
   }
 
   /// Reports that the request could not begin.

@@ -52,8 +52,8 @@ package final class Relay: RequestHandler {
   /// may call it.
   package func targetChanged() { loops.later { $0.targetChanged() } }
 
-  /// Begins a request of this node itself to the current peer, with the method POST and a path. Returns `nil` if there is
-  /// none now. Call it on the thread of the loop.
+  /// Begins a request of this node itself to the current peer, with the method POST and a path. Returns `nil` if the loop has
+  /// no connection to one now; it begins to make one then. Call it on the thread of the loop.
   ///
   /// `receive` gets the bytes of the response, if its status is 200, and `end` is called once, when the response or the
   /// connection has ended, or another node is the peer, but not before this returns. Both run on the loop.

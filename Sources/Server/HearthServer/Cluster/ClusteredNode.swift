@@ -409,7 +409,7 @@ final class ClusteredNode: Sendable {
       return
     }
     guard !state.withLock({ $0.isRetryDue }) else { return follower.refuseUnconfigured() }
-    guard version > 0 else { return }
+    guard version > 0 else { return follower.refuseUnconfigured() }
     do {
       // A question without an answer would only keep this queue busy.
       if isCutOff { throw tables.lastFailure ?? .noAnswer }

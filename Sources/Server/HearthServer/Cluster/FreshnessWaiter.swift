@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Requests of one turn of a loop, or a target of a listener, that wait until this node is as new as the owner. They are
+/// Requests of a loop, or a target of a listener, that wait until this node is as new as the owner. They are
 /// answered once, together.
 final class FreshnessWaiter: Sendable {
   /// The time at which they are refused, in microseconds of `BootTime`.

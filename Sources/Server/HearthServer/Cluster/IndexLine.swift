@@ -4,9 +4,10 @@ import Transport
 /// Asks the owner how far the log is, on the connection that a loop has to it. Belongs to the loop.
 ///
 /// So neither a question nor its answer changes the thread, in contrast to those of a ``LogFollower``.
-final class IndexLine {
+final class IndexLine: IndexSource {
   private let relay: Relay
   private let loop: EventLoop
+  private var isWatching = false
   private var stream: LoopStream?
   private var received: [UInt8] = []
   /// The questions without an answer, in the order of their numbers.
@@ -16,6 +17,8 @@ final class IndexLine {
   private var restsUntil = Int.min
 
   private static let restMilliseconds = 250
+  /// The time after which a stream with a question without an answer is closed: other responses may be in its way.
+  private static let patienceMilliseconds = 500
 
   /// Creates a line that connects with the first question.
   init(_ relay: Relay, on loop: EventLoop) {
@@ -23,14 +26,25 @@ final class IndexLine {
     self.loop = loop
   }
 
-  /// Asks a question. `done` is called later with the answer, or with `nil` if the owner does not give one. Returns `false` if
-  /// the owner cannot be asked now.
   func ask(_ done: @escaping (ReadIndex?) -> Void) -> Bool {
     guard let stream = stream ?? open() else { return false }
     lastNumber += 1
     asked.append((lastNumber, done))
     stream.send(withUnsafeBytes(of: lastNumber.littleEndian) { Array($0) })
+    if asked.count == 1 { watch() }
     return true
+  }
+
+  /// Closes the stream if the first question gets no answer in time.
+  private func watch() {
+    guard !isWatching else { return }
+    isWatching = true
+    let (number, stream) = (asked.first?.number, stream)
+    loop.schedule(afterMilliseconds: Self.patienceMilliseconds) { [weak self] in
+      guard let self else { return }
+      isWatching = false
+      if let number, asked.first?.number == number { stream?.close() } else if !asked.isEmpty { watch() }
+    }
   }
 
   private func open() -> LoopStream? {
@@ -47,7 +61,11 @@ final class IndexLine {
     while received.count >= ReadIndex.answerBytes {
       let (number, index) = received.withUnsafeBytes(ReadIndex.decode)
       received.removeFirst(ReadIndex.answerBytes)
-      guard let first = asked.first, first.number == number else { continue }
+      // An owner answers in order.
+      guard let first = asked.first, first.number == number else {
+        stream?.close()
+        return
+      }
       asked.removeFirst()
       first.done(index)
     }

@@ -53,6 +53,8 @@ final class LogFollower: ReadGate {
 
   /// The time for which a request waits before it is passed to the owner, in microseconds.
   private static let patience: Int64 = 3_000_000
+  /// The same for the entries before an answer that a loop got. Its next question waits for them, so a request may wait twice.
+  private static let patienceForEntries: Int64 = 1_500_000
   /// The time between two looks at the deadlines, in milliseconds.
   private static let sweepMilliseconds = 500
   /// The pause before the first and between later tries to connect, in milliseconds.
@@ -152,11 +154,11 @@ final class LogFollower: ReadGate {
   // MARK: Answers that the loops got
 
   func shows(_ index: ReadIndex) -> Bool {
-    member.hasApplied(index) && state.withLock { $0.configuration >= index.configuration }
+    member.standing(of: index) == .reached && state.withLock { $0.configuration >= index.configuration }
   }
 
   func whenShowing(_ index: ReadIndex, _ done: @escaping @Sendable (Bool) -> Void) {
-    let waiter = Waiter(deadline: BootTime.now() + Self.patience, done)
+    let waiter = Waiter(deadline: BootTime.now() + Self.patienceForEntries, done)
     let isTaken = state.withLock { state in
       guard state.stream != nil else { return false }
       state.lagging.append((index, waiter))
@@ -169,18 +171,24 @@ final class LogFollower: ReadGate {
     member.afterApplying { [self] in releaseLagging() }
   }
 
-  /// Answers the waiters whose entries are applied.
+  /// Answers the waiters whose entries are applied, and refuses those whose index cannot be compared. Each loop has at most one.
   private func releaseLagging() {
-    let indexes = state.withLock { $0.lagging.map(\.index) }
-    guard !indexes.isEmpty else { return }
-    let applied = indexes.filter { member.hasApplied($0) }
-    for index in applied {
-      let waiters = state.withLock { state in
-        let waiters = state.lagging.filter { $0.index == index }.map(\.waiter)
-        state.lagging.removeAll { $0.index == index }
-        return waiters
+    let lagging = state.withLock { state in
+      defer { state.lagging = [] }
+      return state.lagging
+    }
+    for (index, waiter) in lagging {
+      switch member.standing(of: index) {
+      case .reached: proceed([waiter], index.configuration)
+      case .unknown: waiter.answer(false)
+      case .ahead:
+        let isKept = state.withLock { state in
+          guard state.stream != nil else { return false }
+          state.lagging.append((index, waiter))
+          return true
+        }
+        if !isKept { waiter.answer(false) }
       }
-      if !waiters.isEmpty { proceed(waiters, index.configuration) }
     }
   }
 
@@ -192,6 +200,8 @@ final class LogFollower: ReadGate {
 
   /// Refuses the waiters whose time is over. A stream with a question that old is of no use.
   private func sweep() {
+    // Entries that came by the tables wake nobody.
+    releaseLagging()
     let now = BootTime.now()
     let (overdue, stream) = state.withLock { state -> ([Waiter], NodeStream?) in
       state.isSweeping = false
@@ -250,8 +260,9 @@ final class LogFollower: ReadGate {
       state.tries = 0
       if configuration == EntryFeed.ownerOnly { return (false, true) }
       if state.configuration >= configuration { return (true, false) }
-      if !state.isStopped { state.unconfigured.append((configuration, waiters)) }
-      return (false, state.isStopped)
+      guard !state.isStopped, state.stream != nil else { return (false, true) }
+      state.unconfigured.append((configuration, waiters))
+      return (false, false)
     }
     if isConfigured || isRefused {
       for waiter in waiters { waiter.answer(isConfigured) }
@@ -275,15 +286,15 @@ final class LogFollower: ReadGate {
     guard let (address, number) = begun else { return }
     let stream = client.makeStream(
       receive: { [weak self] bytes in self?.received(bytes, on: number) }, end: { [weak self] in self?.ended(number) })
+    // It precedes all questions.
+    stream.send(withUnsafeBytes(of: LogStreamHandler.helloNumber.littleEndian) { Array($0) })
     // Before it begins, so that no byte arrives at a stream that is not known.
     let isCurrent = state.withLock { state in
       guard state.streams == number else { return false }
       state.stream = stream
       return true
     }
-    guard isCurrent else { return }
-    client.open(stream, target, at: address)
-    stream.send(withUnsafeBytes(of: LogStreamHandler.helloNumber.littleEndian) { Array($0) })
+    if isCurrent { client.open(stream, target, at: address) }
   }
 
   private func received(_ bytes: UnsafeRawBufferPointer, on number: Int) {
@@ -322,8 +333,13 @@ final class LogFollower: ReadGate {
     let count = bytes.count
     guard hasEntries else { return stream.consumed(count) }
     // The owner sends more when these are applied.
+    let last = messages.reduce(0 as UInt64) { last, message in
+      if case .entry(let entry) = message { max(last, entry.position.sequence) } else { last }
+    }
     member.afterApplying { [self] in
       releaseLagging()
+      // The replica did not take the entries. The tables decide, and the next stream begins after them.
+      if !member.hasApplied(upTo: last), state.withLock({ !$0.lagging.isEmpty }) { return stream.close() }
       stream.consumed(count)
     }
   }

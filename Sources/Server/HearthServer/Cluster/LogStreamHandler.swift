@@ -8,8 +8,9 @@ import Transport
 /// nodes that look for the owner that they found it: `POST /owner`, whose response is the epoch, in 8 bytes.
 ///
 /// The response is a stream of ``EntryMessage``s. The body of the request is a sequence of questions: numbers of 8 bytes,
-/// little-endian, but ``helloNumber`` says that the node knows ``EntryFeed/ownerOnly``. The answer to a question follows all entries that were appended before the question arrived. So the node
-/// that asks has every acknowledged commit when it has applied what came before the answer.
+/// little-endian. ``helloNumber`` is no question: it says that the node knows ``EntryFeed/ownerOnly``. The answer to a
+/// question follows all entries that were appended before the question arrived. So the node that asks has every acknowledged
+/// commit when it has applied what came before the answer.
 final class LogStreamHandler: RequestHandler {
   /// The path of the stream.
   static let path = "/log"
@@ -47,7 +48,7 @@ final class LogStreamHandler: RequestHandler {
 
   /// Responds with the epoch, if this node owns the project now and serves it.
   private func answerAsOwner(_ exchange: Exchange) {
-    guard let epoch = member.feed.epoch, member.feed.configuration != nil, member.readIndex(in: epoch) != nil else {
+    guard let epoch = member.feed.epoch, member.feed.configuration != nil, member.readPosition(in: epoch) != nil else {
       return exchange.refuseAsNotOwner()
     }
     exchange.respond(
@@ -110,7 +111,7 @@ private final class LogStream: BodySink, BodySource {
         continue
       }
       // A node that is not the owner any more answers nothing.
-      guard let sequence = member.readIndex(in: epoch), questions.count < Self.questionsMax else {
+      guard let sequence = member.readPosition(in: epoch)?.sequence, questions.count < Self.questionsMax else {
         isOver = true
         break
       }

@@ -56,14 +56,13 @@ private final class ReadIndexStream: BodySink, BodySource {
       let number = received[..<8].reversed().reduce(0) { $0 << 8 | UInt64($1) }
       received.removeFirst(8)
       // An owner that serves nothing yet could name an older configuration than the former owner had.
-      guard let sequence = member.readIndex(in: epoch), let configuration = member.feed.announced,
+      guard let position = member.readPosition(in: epoch), let configuration = member.feed.announced,
         answers.count < Self.answersBytesMax
       else {
         isOver = true
         break
       }
-      let index = ReadIndex(epoch: epoch, sequence: sequence, configuration: configuration)
-      index.encode(answering: number, to: &answers)
+      ReadIndex(position, configuration: configuration).encode(answering: number, to: &answers)
     }
     exchange.resume()
   }

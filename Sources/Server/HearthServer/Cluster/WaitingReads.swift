@@ -8,21 +8,29 @@ protocol ReadGate: FreshnessGate {
   func shows(_ index: ReadIndex) -> Bool
 
   /// Calls `done` once, on any thread, perhaps before this returns: with `true` when they do, with `false` if that takes too
-  /// long.
+  /// long or will not be.
   func whenShowing(_ index: ReadIndex, _ done: @escaping @Sendable (Bool) -> Void)
+}
+
+/// Asks the owner how far the log is. Belongs to a loop.
+protocol IndexSource: AnyObject {
+  /// Asks a question. `done` is called later with the answer, or with `nil` if the owner does not give one. Returns `false` if
+  /// the owner cannot be asked now.
+  func ask(_ done: @escaping (ReadIndex?) -> Void) -> Bool
 }
 
 /// The requests of one event loop that wait until this node is as new as the owner. Belongs to the loop.
 ///
-/// Those that arrive while a question to the owner is under way share the next one. A question costs more than a read.
+/// A question costs more than a read. So one is under way at a time, until its requests are handled, and those that arrive
+/// meanwhile share the next one.
 final class WaitingReads {
   private let gate: any ReadGate
-  private let line: IndexLine?
+  private let line: (any IndexSource)?
   private let loop: EventLoop
   private let choose: @Sendable (Bool) -> any RequestHandler
   private var arrived: [HeldRequest] = []
-  /// Whether a question on the line has no answer yet.
-  private var isAsking = false
+  /// Whether the requests of a question are not handled yet, or the next question is about to be asked.
+  private var isBusy = false
 
   /// Creates an empty set.
   ///
@@ -31,7 +39,7 @@ final class WaitingReads {
   ///   - choose: returns the handler of a request, which may read the replica if it passed the gate (`true`), and may not
   ///     otherwise. Called on the loop for each request.
   init(
-    _ gate: any ReadGate, _ line: IndexLine?, on loop: EventLoop,
+    _ gate: any ReadGate, _ line: (any IndexSource)?, on loop: EventLoop,
     choose: @escaping @Sendable (Bool) -> any RequestHandler
   ) {
     self.gate = gate
@@ -43,48 +51,46 @@ final class WaitingReads {
   /// Adds a request, which is handled later.
   func append(_ request: HeldRequest) {
     arrived.append(request)
-    if arrived.count == 1, !isAsking { loop.atNextTurn { [self] in ask() } }
+    askSoon()
+  }
+
+  /// Asks at the end of the turn, so that the other requests of the turn share the question.
+  private func askSoon() {
+    guard !isBusy, !arrived.isEmpty else { return }
+    isBusy = true
+    loop.atNextTurn { [self] in ask() }
   }
 
   private func ask() {
-    guard !isAsking, !arrived.isEmpty else { return }
     let requests = arrived
     arrived = []
-    isAsking = line?.ask { [self] index in answered(index, requests) } ?? false
-    if !isAsking { askGate(requests) }
+    // An answer says nothing of commits that were acknowledged after its question.
+    let isAsked = line?.ask { [self] index in answered(index, requests) } ?? false
+    if !isAsked { gate.whenNewest(handler(of: requests)) }
   }
 
   private func answered(_ index: ReadIndex?, _ requests: [HeldRequest]) {
-    isAsking = false
-    // An answer says nothing of commits that were acknowledged after its question. The next one is asked after the requests
-    // of this one are handled, so that more of those that follow share it.
-    if !arrived.isEmpty { loop.atNextTurn { [self] in ask() } }
-    guard let index else { return askGate(requests) }
-    if gate.shows(index) { return Self.handle(requests, by: choose, true, on: loop) }
+    guard let index else { return gate.whenNewest(handler(of: requests)) }
+    if gate.shows(index) { return handle(requests, isNewest: true) }
     gate.whenShowing(index, handler(of: requests))
   }
 
-  private func askGate(_ requests: [HeldRequest]) { gate.whenNewest(handler(of: requests)) }
-
   /// Returns a function that handles requests, for any thread.
   private func handler(of requests: [HeldRequest]) -> @Sendable (Bool) -> Void {
-    let held = LoopBound(requests, to: loop)
-    return { [loop, choose] isNewest in
-      held.onLoop { Self.handle($0, by: choose, isNewest, on: loop) }
-    }
+    let held = LoopBound((self, requests), to: loop)
+    return { isNewest in held.onLoop { reads, requests in reads.handle(requests, isNewest: isNewest) } }
   }
 
-  private static func handle(
-    _ requests: [HeldRequest], by choose: @escaping @Sendable (Bool) -> any RequestHandler, _ isNewest: Bool,
-    on loop: EventLoop
-  ) {
+  private func handle(_ requests: [HeldRequest], isNewest: Bool) {
     for request in requests {
       // A large batch does not delay the sockets.
       if loop.hasTime {
         request.handle(by: choose(isNewest))
       } else {
-        loop.atNextTurn { request.handle(by: choose(isNewest)) }
+        loop.atNextTurn { [choose] in request.handle(by: choose(isNewest)) }
       }
     }
+    isBusy = false
+    askSoon()
   }
 }

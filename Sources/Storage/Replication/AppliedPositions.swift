@@ -1,0 +1,42 @@
+import LogEngine
+
+/// The newest positions of the log that a replica has applied. A position has a hash of all entries up to it, so a replica
+/// that has the owner's position has the owner's entries, and no others.
+struct AppliedPositions: Sendable {
+  /// What is known about a position of the owner.
+  enum Knowledge: Equatable, Sendable {
+    /// The replica has applied it.
+    case applied
+    /// It is later than all that the replica has applied.
+    case later
+    /// The replica has another entry there, or the position is too old to tell.
+    case unknown
+  }
+
+  /// The number of positions that are kept.
+  static let countMax = 256
+
+  private var chains = [UInt64](repeating: 0, count: Self.countMax)
+  private var last: UInt64 = 0
+  private var count = 0
+
+  /// Notes the next position. If it does not follow the last one, the others are forgotten.
+  mutating func append(_ position: LogPosition) {
+    count = position.sequence == last &+ 1 ? min(count + 1, Self.countMax) : 1
+    last = position.sequence
+    chains[Int(position.sequence % UInt64(Self.countMax))] = position.chain
+  }
+
+  /// Forgets all positions.
+  mutating func removeAll() { count = 0 }
+
+  /// Whether a position is the last one.
+  func isLast(_ position: LogPosition) -> Bool { position.sequence == last && knowledge(of: position) == .applied }
+
+  /// Returns what is known about a position.
+  func knowledge(of position: LogPosition) -> Knowledge {
+    guard count > 0, position.sequence <= last else { return .later }
+    guard position.sequence > last - UInt64(count) else { return .unknown }
+    return chains[Int(position.sequence % UInt64(Self.countMax))] == position.chain ? .applied : .unknown
+  }
+}
