@@ -25,6 +25,10 @@ import TestSupport
   @Test func theNewestPositionsAreKnown() {
     var positions = AppliedPositions()
     #expect(positions.knowledge(of: Self.position(1)) == .later)
+    // A replica that has nothing yet.
+    #expect(!positions.isLast(LogPosition()))
+    positions.append(LogPosition())
+    #expect(positions.isLast(LogPosition()) && positions.knowledge(of: Self.position(1)) == .later)
     for sequence in 5...1000 as ClosedRange<UInt64> { positions.append(Self.position(sequence)) }
     let kept = UInt64(AppliedPositions.countMax)
     for (sequence, knowledge) in [

@@ -36,7 +36,7 @@ struct AppliedPositions: Sendable {
   /// Returns what is known about a position.
   func knowledge(of position: LogPosition) -> Knowledge {
     guard count > 0, position.sequence <= last else { return .later }
-    guard position.sequence > last - UInt64(count) else { return .unknown }
+    guard last - position.sequence < UInt64(count) else { return .unknown }
     return chains[Int(position.sequence % UInt64(Self.countMax))] == position.chain ? .applied : .unknown
   }
 }

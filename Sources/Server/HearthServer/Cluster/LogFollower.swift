@@ -171,7 +171,8 @@ final class LogFollower: ReadGate {
     member.afterApplying { [self] in releaseLagging() }
   }
 
-  /// Answers the waiters whose entries are applied, and refuses those whose index cannot be compared. Each loop has at most one.
+  /// Answers the waiters whose entries are applied, and refuses those whose index cannot be compared. Each loop has at most
+  /// one. On the queue that applies, so that nothing is applied meanwhile.
   private func releaseLagging() {
     let lagging = state.withLock { state in
       defer { state.lagging = [] }
@@ -201,7 +202,7 @@ final class LogFollower: ReadGate {
   /// Refuses the waiters whose time is over. A stream with a question that old is of no use.
   private func sweep() {
     // Entries that came by the tables wake nobody.
-    releaseLagging()
+    member.afterApplying { [weak self] in self?.releaseLagging() }
     let now = BootTime.now()
     let (overdue, stream) = state.withLock { state -> ([Waiter], NodeStream?) in
       state.isSweeping = false
