@@ -136,7 +136,7 @@ import Transport
     }
   }
 
-  /// What arrives while a question is under way may not use its answer, and shares the next one.
+  /// Requests that arrive while a question is under way may not use its answer, and share the next one.
   @Test func theRequestsOfALoopShareQuestions() async throws {
     try await onDedicatedThread {
       let world = try World(hasLine: true)

@@ -54,27 +54,27 @@ import TestSupport
     let other = try #require(nodes.first { $0 !== owner })
     for _ in 0..<5 { try owner.increment(.files) }
     let member = try #require(other.member)
-    func standing(_ position: LogPosition) -> ReadIndex.Standing {
-      member.standing(of: ReadIndex(position, configuration: 1))
+    func compared(_ position: LogPosition) -> ReadIndex.Comparison {
+      member.comparison(with: ReadIndex(position, configuration: 1))
     }
     let index = try #require(owner.member?.readPosition(in: 1))
     #expect(index == tables.state.withLock { $0.head })
     #expect(member.readPosition(in: 1) == nil && owner.member?.readPosition(in: 2) == nil)
     // One more commit confirms the last one.
     try owner.increment(.files)
-    try #require(OtherProcess.eventually { standing(index) == .reached })
+    try #require(OtherProcess.eventually { compared(index) == .reached })
     var position = index
     position.chain += 1
-    #expect(standing(position) == .unknown)
+    #expect(compared(position) == .unknown)
     position.sequence += 100
-    #expect(standing(position) == .ahead)
+    #expect(compared(position) == .ahead)
     // A node that was the owner has applied its own commits, too.
     try other.stop()
     let last = try #require(owner.member?.readPosition(in: 1))
     owner.member?.afterApplying {}
     try #require(
       OtherProcess.eventually {
-        owner.member?.standing(of: ReadIndex(last, configuration: 1)) == .reached
+        owner.member?.comparison(with: ReadIndex(last, configuration: 1)) == .reached
       })
     try owner.stop()
   }

@@ -3,7 +3,7 @@ import LogEngine
 /// The newest positions of the log that a replica has applied. A position has a hash of all entries up to it, so a replica
 /// that has the owner's position has the owner's entries, and no others.
 struct AppliedPositions: Sendable {
-  /// What is known about a position of the owner.
+  /// The knowledge about a position of the owner.
   enum Knowledge: Equatable, Sendable {
     /// The replica has applied it.
     case applied
@@ -33,7 +33,7 @@ struct AppliedPositions: Sendable {
   /// Whether a position is the last one.
   func isLast(_ position: LogPosition) -> Bool { position.sequence == last && knowledge(of: position) == .applied }
 
-  /// Returns what is known about a position.
+  /// Returns the knowledge about a position.
   func knowledge(of position: LogPosition) -> Knowledge {
     guard count > 0, position.sequence <= last else { return .later }
     guard last - position.sequence < UInt64(count) else { return .unknown }

@@ -212,8 +212,8 @@ package final class ClusterMember: Sendable {
     noted.load(ordering: .sequentiallyConsistent) >= sequence && state.withLock { $0.failure == nil }
   }
 
-  /// Returns what this node knows about an index of the owner. Cost: a load, and two locks.
-  package func standing(of index: ReadIndex) -> ReadIndex.Standing {
+  /// Compares the replica with an index of the owner. Cost: a load, and two locks.
+  package func comparison(with index: ReadIndex) -> ReadIndex.Comparison {
     switch positions.withLock({ $0.knowledge(of: index.position) }) {
     case .unknown: .unknown
     case .later: .ahead

@@ -3,8 +3,8 @@ package import LogEngine
 /// The owner's answer to the question how far the log is: a read that shows the log up to it, by the configuration, shows
 /// everything that the owner had acknowledged when it received the question.
 package struct ReadIndex: Equatable, Sendable {
-  /// What a node knows about an index.
-  package enum Standing: Equatable, Sendable {
+  /// The comparison of a replica with an index.
+  package enum Comparison: Equatable, Sendable {
     /// The replica has the log up to it, and those who must know of it know it.
     case reached
     /// The replica has applied less.

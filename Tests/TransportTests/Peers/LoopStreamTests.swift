@@ -5,7 +5,7 @@ import TestSupport
 
 /// Requests of a node itself on the connection of one loop.
 @Suite struct LoopStreamTests {
-  /// What a stream received, and how often it ended.
+  /// The bytes that a stream received, and the number of its ends.
   private final class Seen: Sendable {
     let bytes = Observed<[UInt8]>([])
     let ends = Observed(0)

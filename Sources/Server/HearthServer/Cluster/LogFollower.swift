@@ -28,7 +28,7 @@ final class LogFollower: ReadGate {
     var unconfigured: [(version: Int64, waiters: [Waiter])] = []
     /// The configuration that is in force here.
     var configuration: Int64 = -1
-    /// What the owner announced last on the stream: the version of its configuration, or ``EntryFeed/ownerOnly``.
+    /// The last announcement of the owner on the stream: the version of its configuration, or ``EntryFeed/ownerOnly``.
     var announced: Int64 = -1
     /// The waiters for entries that are not applied yet.
     var lagging: [(index: ReadIndex, waiter: Waiter)] = []
@@ -96,7 +96,7 @@ final class LogFollower: ReadGate {
     client.stop()
   }
 
-  /// What the owner announced last: the version of the configuration that is in force there, ``EntryFeed/ownerOnly`` if this
+  /// The last announcement of the owner: the version of the configuration that is in force there, ``EntryFeed/ownerOnly`` if this
   /// node may not read documents, or -1 before an announcement.
   var announced: Int64 { state.withLock { $0.announced } }
 
@@ -154,7 +154,7 @@ final class LogFollower: ReadGate {
   // MARK: Answers that the loops got
 
   func shows(_ index: ReadIndex) -> Bool {
-    member.standing(of: index) == .reached && state.withLock { $0.configuration >= index.configuration }
+    member.comparison(with: index) == .reached && state.withLock { $0.configuration >= index.configuration }
   }
 
   func whenShowing(_ index: ReadIndex, _ done: @escaping @Sendable (Bool) -> Void) {
@@ -179,7 +179,7 @@ final class LogFollower: ReadGate {
       return state.lagging
     }
     for (index, waiter) in lagging {
-      switch member.standing(of: index) {
+      switch member.comparison(with: index) {
       case .reached: proceed([waiter], index.configuration)
       case .unknown: waiter.answer(false)
       case .ahead:
