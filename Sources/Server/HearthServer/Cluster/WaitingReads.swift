@@ -21,15 +21,15 @@ protocol IndexSource: AnyObject {
 
 /// The requests of one event loop that wait until this node is as new as the owner. Belongs to the loop.
 ///
-/// A question costs more than a read. So one is under way at a time, until its requests are handled, and those that arrive
-/// meanwhile share the next one.
+/// A question costs more than a read. So one is under way at a time, until its requests are to be handled, and those that
+/// arrive meanwhile share the next one.
 final class WaitingReads {
   private let gate: any ReadGate
   private let line: (any IndexSource)?
   private let loop: EventLoop
   private let choose: @Sendable (Bool) -> any RequestHandler
   private var arrived: [HeldRequest] = []
-  /// Whether the requests of a question are not handled yet, or the next question is about to be asked.
+  /// Whether the requests of a question wait, or the next question is about to be asked.
   private var isBusy = false
 
   /// Creates an empty set.
@@ -82,6 +82,9 @@ final class WaitingReads {
   }
 
   private func handle(_ requests: [HeldRequest], isNewest: Bool) {
+    // The next question is on its way while the responses to these requests are sent.
+    isBusy = false
+    askSoon()
     for request in requests {
       // A large batch does not delay the sockets.
       if loop.hasTime {
@@ -90,7 +93,5 @@ final class WaitingReads {
         loop.atNextTurn { [choose] in request.handle(by: choose(isNewest)) }
       }
     }
-    isBusy = false
-    askSoon()
   }
 }
