@@ -24,26 +24,26 @@ import TestSupport
 
   @Test func theNewestPositionsAreKnown() {
     var positions = AppliedPositions()
-    #expect(positions.knowledge(of: Self.position(1)) == .later)
+    #expect(positions.comparison(with: Self.position(1)) == .ahead)
     // A replica that has nothing yet.
     #expect(!positions.isLast(LogPosition()))
     positions.append(LogPosition())
-    #expect(positions.isLast(LogPosition()) && positions.knowledge(of: Self.position(1)) == .later)
+    #expect(positions.isLast(LogPosition()) && positions.comparison(with: Self.position(1)) == .ahead)
     for sequence in 5...1000 as ClosedRange<UInt64> { positions.append(Self.position(sequence)) }
     let kept = UInt64(AppliedPositions.countMax)
-    for (sequence, knowledge) in [
-      (1001, .later), (1000, .applied), (1000 - kept + 1, .applied), (1000 - kept, .unknown), (4, .unknown),
-    ] as [(UInt64, AppliedPositions.Knowledge)] {
-      #expect(positions.knowledge(of: Self.position(sequence)) == knowledge, "\(sequence)")
+    for (sequence, expected) in [
+      (1001, .ahead), (1000, .reached), (1000 - kept + 1, .reached), (1000 - kept, .unknown), (4, .unknown),
+    ] as [(UInt64, ReadIndex.Comparison)] {
+      #expect(positions.comparison(with: Self.position(sequence)) == expected, "\(sequence)")
     }
     // Another entry with the number of an applied one.
-    #expect(positions.knowledge(of: Self.position(990, chain: 1)) == .unknown)
+    #expect(positions.comparison(with: Self.position(990, chain: 1)) == .unknown)
     // After a gap, only what follows it is known.
     positions.append(Self.position(2000))
-    #expect(positions.knowledge(of: Self.position(1000)) == .unknown)
+    #expect(positions.comparison(with: Self.position(1000)) == .unknown)
     #expect(positions.isLast(Self.position(2000)) && !positions.isLast(Self.position(2000, chain: 1)))
     positions.removeAll()
-    #expect(positions.knowledge(of: Self.position(2000)) == .later)
+    #expect(positions.comparison(with: Self.position(2000)) == .ahead)
   }
 
   @Test func aReplicaReachesAnIndexByTheSameEntriesOnly() throws {

@@ -3,16 +3,6 @@ import LogEngine
 /// The newest positions of the log that a replica has applied. A position has a hash of all entries up to it, so a replica
 /// that has the owner's position has the owner's entries, and no others.
 struct AppliedPositions: Sendable {
-  /// The knowledge about a position of the owner.
-  enum Knowledge: Equatable, Sendable {
-    /// The replica has applied it.
-    case applied
-    /// It is later than all that the replica has applied.
-    case later
-    /// The replica has another entry there, or the position is too old to tell.
-    case unknown
-  }
-
   /// The number of positions that are kept.
   static let countMax = 256
 
@@ -31,12 +21,12 @@ struct AppliedPositions: Sendable {
   mutating func removeAll() { count = 0 }
 
   /// Whether a position is the last one.
-  func isLast(_ position: LogPosition) -> Bool { position.sequence == last && knowledge(of: position) == .applied }
+  func isLast(_ position: LogPosition) -> Bool { position.sequence == last && comparison(with: position) == .reached }
 
-  /// Returns the knowledge about a position.
-  func knowledge(of position: LogPosition) -> Knowledge {
-    guard count > 0, position.sequence <= last else { return .later }
+  /// Compares with a position of the owner.
+  func comparison(with position: LogPosition) -> ReadIndex.Comparison {
+    guard count > 0, position.sequence <= last else { return .ahead }
     guard last - position.sequence < UInt64(count) else { return .unknown }
-    return chains[Int(position.sequence % UInt64(Self.countMax))] == position.chain ? .applied : .unknown
+    return chains[Int(position.sequence % UInt64(Self.countMax))] == position.chain ? .reached : .unknown
   }
 }

@@ -214,11 +214,8 @@ package final class ClusterMember: Sendable {
 
   /// Compares the replica with an index of the owner. Cost: a load, and two locks.
   package func comparison(with index: ReadIndex) -> ReadIndex.Comparison {
-    switch positions.withLock({ $0.knowledge(of: index.position) }) {
-    case .unknown: .unknown
-    case .later: .ahead
-    case .applied: hasApplied(upTo: index.position.sequence) ? .reached : .ahead
-    }
+    let comparison = positions.withLock { $0.comparison(with: index.position) }
+    return comparison == .reached && !hasApplied(upTo: index.position.sequence) ? .ahead : comparison
   }
 
   /// Returns the position that a read of another node must show to be as new as one at this node, or `nil` if this node is

@@ -50,7 +50,7 @@ package final class ServerFactsAPI: API {
     .notFound, "The console shows backups that the server makes itself: start it with --backup-to.")
 
   private static let noBackupsOfCluster = Status(
-    .notFound, "The data of a cluster are in PostgreSQL: back it up with its own tools.")
+    .notFound, "PostgreSQL has the data of the cluster. Back it up with its own tools.")
   private static let noNodes = Array(#"{"nodes": []}"#.utf8)
 
   /// Returns the facts of the server.

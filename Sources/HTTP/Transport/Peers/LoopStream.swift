@@ -1,17 +1,22 @@
-/// A request of this node itself on the connection of a ``Relay`` on one loop, with a body and a response of any length. In
-/// contrast to a ``NodeStream``, no other thread is involved. Belongs to the loop.
+/// A request of this node itself to another one, with a body and a response of any length. Belongs to the loop of its
+/// connection, which other requests may share. Any thread can use a ``NodeStream``.
 package final class LoopStream: PeerStreamOwner {
   private let connection: PeerConnection
+  private let consumesAtOnce: Bool
   private let receive: (UnsafeRawBufferPointer) -> Void
   private var end: (() -> Void)?
   private var stream: PeerStream?
   private var unsent: [UInt8] = []
   private var received: [UInt8] = []
 
+  /// Creates a request that is not begun. Without `consumesAtOnce`, the peer sends at most 256 KiB that ``consumed(_:)`` has
+  /// not counted.
   init(
-    _ connection: PeerConnection, receive: @escaping (UnsafeRawBufferPointer) -> Void, end: @escaping () -> Void
+    _ connection: PeerConnection, consumesAtOnce: Bool = true, receive: @escaping (UnsafeRawBufferPointer) -> Void,
+    end: @escaping () -> Void
   ) {
     self.connection = connection
+    self.consumesAtOnce = consumesAtOnce
     self.receive = receive
     self.end = end
   }
@@ -29,6 +34,13 @@ package final class LoopStream: PeerStreamOwner {
     unsent += bytes
     guard let stream, stream.isDeferred else { return }
     connection.session.resumeUpload(stream)
+    connection.sendSoon()
+  }
+
+  /// Lets the peer send as many bytes more.
+  func consumed(_ count: Int) {
+    guard let stream else { return }
+    connection.session.widen(stream, by: count)
     connection.sendSoon()
   }
 
@@ -54,7 +66,7 @@ package final class LoopStream: PeerStreamOwner {
     received.removeAll(keepingCapacity: true)
     let count = stream.take(.max, into: &received)
     if count > 0 {
-      connection.session.widen(stream, by: count)
+      if consumesAtOnce { connection.session.widen(stream, by: count) }
       received.withUnsafeBytes(receive)
     }
     if stream.isEnded { ended() }

@@ -80,64 +80,36 @@ package final class NodeStream: Sendable {
   func fail() { end() }
 }
 
-/// The connection of a stream. Belongs to its loop.
-final class NodeStreamSender: PeerStreamOwner {
+/// A stream with a connection of its own. Belongs to its loop.
+final class NodeStreamSender {
   private let connection: PeerConnection
   private let loop: EventLoop
-  private let receive: @Sendable (UnsafeRawBufferPointer) -> Void
+  private let stream: LoopStream
   /// Called once, when the request has ended.
   var onEnd: (() -> Void)?
-  private var stream: PeerStream?
-  private var unsent: [UInt8] = []
-  private var received: [UInt8] = []
 
   init(
     _ connection: PeerConnection, _ loop: EventLoop, receive: @escaping @Sendable (UnsafeRawBufferPointer) -> Void
   ) {
     self.connection = connection
     self.loop = loop
-    self.receive = receive
+    stream = LoopStream(connection, consumesAtOnce: false, receive: receive) { [unowned connection] in
+      connection.close()
+    }
   }
 
   func start(_ path: String) {
     connection.onEnd = { [weak self] _ in self?.ended() }
-    stream = connection.session.submit(RelayedHead(ofNode: path), hasBody: true, owner: self)
-    guard stream != nil else { return close() }
+    guard stream.start(path) else { return close() }
     tickLater()
     connection.start()
   }
 
-  func send(_ bytes: [UInt8]) {
-    unsent += bytes
-    guard let stream, stream.isDeferred else { return }
-    connection.session.resumeUpload(stream)
-    connection.sendSoon()
-  }
+  func send(_ bytes: [UInt8]) { stream.send(bytes) }
 
-  func widen(_ count: Int) {
-    guard let stream else { return }
-    connection.session.widen(stream, by: count)
-    connection.sendSoon()
-  }
+  func widen(_ count: Int) { stream.consumed(count) }
 
   func close() { connection.close() }
-
-  func nextUpload(into space: UnsafeMutableRawBufferPointer) -> (count: Int, isLast: Bool) {
-    let count = min(space.count, unsent.count)
-    unsent.withUnsafeBytes { space.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
-    unsent.removeFirst(count)
-    return (count, false)
-  }
-
-  func responseAdvanced(_ stream: PeerStream) {
-    guard stream === self.stream, stream.hasHead else { return }
-    guard stream.status == 200 else { return close() }
-    received.removeAll(keepingCapacity: true)
-    if stream.take(.max, into: &received) > 0 { received.withUnsafeBytes(receive) }
-    if stream.isEnded { close() }
-  }
-
-  func streamFailed(_ stream: PeerStream, _ failure: PeerFailure) { close() }
 
   private func tickLater() {
     loop.schedule(afterMilliseconds: EventLoop.sweepMilliseconds) { [weak self] in
@@ -148,7 +120,6 @@ final class NodeStreamSender: PeerStreamOwner {
   }
 
   private func ended() {
-    stream = nil
     let action = onEnd
     onEnd = nil
     action?()

@@ -16,19 +16,16 @@ final class ClusterDoor: RequestHandler {
 
   private struct Parts {
     var owned: StackRequests?
-    /// The requests of operators.
-    var console: StackRequests?
     /// The lease without which `owned` gets no requests.
     var lease: EpochLease?
 
     /// The handler of requests that only the owner answers, if this node is the owner now.
     var ownedNow: StackRequests? { lease?.holds == true ? owned : nil }
-    /// The handler of the requests of operators, if this node is the owner now.
-    var consoleNow: StackRequests? { lease?.holds == true ? console : nil }
 
     var reads: FreshReads?
-    /// Serve the log to other nodes, and the questions how far it is.
+    /// Serves the log to other nodes.
     var log: LogStreamHandler?
+    /// Answers other nodes how far the log is.
     var index: ReadIndexHandler?
     /// The number of this node.
     var node: UInt16 = 0
@@ -43,12 +40,11 @@ final class ClusterDoor: RequestHandler {
 
   /// Sets the handler of requests while this node owns the cluster by a lease.
   func serve(_ requests: StackRequests, by lease: EpochLease?) {
-    let console = requests.console
-    parts.withLock { ($0.owned, $0.console, $0.lease) = (requests, console, lease) }
+    parts.withLock { ($0.owned, $0.lease) = (requests, lease) }
   }
 
   /// Notes that another node owns the cluster.
-  func serveNothing() { parts.withLock { ($0.owned, $0.console, $0.lease) = (nil, nil, nil) } }
+  func serveNothing() { parts.withLock { ($0.owned, $0.lease) = (nil, nil) } }
 
   /// Sets the handler of reads while another node owns the cluster, or `nil` if this node cannot read.
   func read(_ reads: FreshReads?) { parts.withLock { $0.reads = reads } }
@@ -59,7 +55,7 @@ final class ClusterDoor: RequestHandler {
   }
 
   /// The handler of the requests of operators, if this node is the owner now.
-  var console: StackRequests? { parts.withLock { $0.consoleNow } }
+  var console: StackRequests? { parts.withLock { $0.ownedNow }?.console }
 
   /// Whether this node is the owner now, and serves requests.
   var isOwner: Bool { parts.withLock { $0.ownedNow != nil } }
@@ -84,7 +80,7 @@ final class ClusterDoor: RequestHandler {
       return parts.log ?? relay
     }
     // The relay refuses what another node relayed to one that is not the owner.
-    if request.isForConsole { return parts.consoleNow ?? relay }
+    if request.isForConsole { return parts.ownedNow?.console ?? relay }
     if let node = HTTPGateway.nodeOfChannel(in: request) { return handler(ofChannelAt: node, request, parts) }
     if let owned = parts.ownedNow { return owned }
     // A relay refuses requests that another node relayed: their node must look for the owner again.

@@ -70,7 +70,7 @@ private final class LogStream: BodySink, BodySource {
   private var sentConfiguration: Int64 = -1
   /// Whether the node knows ``EntryFeed/ownerOnly``. A node of an earlier version reads documents also while it may not.
   private var knowsOwnerOnly = false
-  private var received: [UInt8] = []
+  private var reader = QuestionReader()
   /// The questions without an answer, each with the sequence that its answer must follow.
   private var questions: [(number: UInt64, sequence: UInt64)] = []
   private var observer: Int?
@@ -102,10 +102,8 @@ private final class LogStream: BodySink, BodySource {
   // MARK: Questions
 
   func received(_ bytes: UnsafeRawBufferPointer) {
-    received.append(contentsOf: bytes)
-    while received.count >= 8, !isOver {
-      let number = received[..<8].reversed().reduce(0) { $0 << 8 | UInt64($1) }
-      received.removeFirst(8)
+    reader.append(bytes)
+    while !isOver, let number = reader.next() {
       guard number != LogStreamHandler.helloNumber else {
         knowsOwnerOnly = true
         continue

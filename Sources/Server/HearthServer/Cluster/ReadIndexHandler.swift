@@ -35,7 +35,7 @@ private final class ReadIndexStream: BodySink, BodySource {
   private let member: ClusterMember
   private let exchange: Exchange
   private let epoch: UInt64
-  private var received: [UInt8] = []
+  private var reader = QuestionReader()
   private var answers: [UInt8] = []
   private var isOver = false
 
@@ -51,10 +51,8 @@ private final class ReadIndexStream: BodySink, BodySource {
   }
 
   func received(_ bytes: UnsafeRawBufferPointer) {
-    received.append(contentsOf: bytes)
-    while received.count >= 8, !isOver {
-      let number = received[..<8].reversed().reduce(0) { $0 << 8 | UInt64($1) }
-      received.removeFirst(8)
+    reader.append(bytes)
+    while !isOver, let number = reader.next() {
       // An owner that serves nothing yet could name an older configuration than the former owner had.
       guard let position = member.readPosition(in: epoch), let configuration = member.feed.announced,
         answers.count < Self.answersBytesMax
