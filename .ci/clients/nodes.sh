@@ -46,8 +46,12 @@ for _ in $(seq 100); do
   sleep 0.1
 done
 
-# free_port: prints a port that nothing uses.
-free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+# free_ports: prints two ports that nothing uses. Both sockets are open at the same time, so that the ports differ.
+free_ports() {
+  python3 -c 'import socket
+sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+print(*(s.getsockname()[1] for s in sockets))'
+}
 
 # start_cluster PROJECT [OPTION…]: starts three nodes of a new cluster, and nginx. Sets `address` for gRPC, and
 # `channel_address` for HTTP/1.1. Options are those of `hearth cluster init`.
@@ -69,9 +73,42 @@ start_cluster() {
     for _ in $(seq 200); do grep -q 'listening on' "$work/node$number.log" && break; sleep 0.1; done
     ports+=("$(sed -n 's/^hearth: listening on http:..127.0.0.1:\([0-9]*\).*/\1/p' "$work/node$number.log")")
   done
-  address=127.0.0.1:$(free_port)
-  channel_address=127.0.0.1:$(free_port)
+  start_nginx "${ports[@]}"
+  # The other nodes read documents themselves when they have the owner's log.
+  for _ in $(seq 200); do
+    [[ $(cat "$work"/node?.log | grep -c 'reads documents itself') -ge 2 ]] && break
+    sleep 0.1
+  done
+}
+
+# start_nginx PORT…: starts nginx in front of nodes, and sets `address` and `channel_address`. If another program takes one of
+# the ports before nginx does, tries other ports.
+start_nginx() {
+  local grpc_port http_port
   mkdir -p "$work/nginx"
+  for _ in 1 2 3; do
+    read -r grpc_port http_port < <(free_ports)
+    address=127.0.0.1:$grpc_port
+    channel_address=127.0.0.1:$http_port
+    write_nginx_configuration "$@"
+    "$nginx" -p "$PWD/$work/nginx" -c "$PWD/$work/nginx/nginx.conf" >"$work/nginx.log" 2>&1 &
+    proxy=$!
+    for _ in $(seq 100); do
+      kill -0 "$proxy" 2>/dev/null || break
+      curl -sf "http://$channel_address/readyz" >/dev/null && return
+      sleep 0.1
+    done
+    kill "$proxy" 2>/dev/null || true
+    wait "$proxy" 2>/dev/null || true
+    proxy=
+  done
+  echo "FAILED nginx does not serve the nodes:" >&2
+  cat "$work/nginx.log" >&2
+  exit 1
+}
+
+# write_nginx_configuration PORT…: writes nginx.conf for nodes with these ports.
+write_nginx_configuration() {
   cat >"$work/nginx/nginx.conf" <<NGINX
 daemon off;
 pid nginx.pid;
@@ -87,8 +124,8 @@ http {
   uwsgi_temp_path other;
   scgi_temp_path other;
   # A connection of one protocol must not be used for the other.
-  upstream grpc_nodes { $(printf 'server 127.0.0.1:%s max_fails=0; ' "${ports[@]}") keepalive 32; }
-  upstream http_nodes { $(printf 'server 127.0.0.1:%s max_fails=0; ' "${ports[@]}") keepalive 32; }
+  upstream grpc_nodes { $(printf 'server 127.0.0.1:%s max_fails=0; ' "$@") keepalive 32; }
+  upstream http_nodes { $(printf 'server 127.0.0.1:%s max_fails=0; ' "$@") keepalive 32; }
   server {
     listen $address http2;
     http2_max_concurrent_streams 1024;
@@ -114,15 +151,4 @@ http {
   }
 }
 NGINX
-  "$nginx" -p "$PWD/$work/nginx" -c "$PWD/$work/nginx/nginx.conf" >>"$work/nginx.log" 2>&1 &
-  proxy=$!
-  for _ in $(seq 100); do
-    curl -sf "http://$channel_address/readyz" >/dev/null && break
-    sleep 0.1
-  done
-  # The other nodes read documents themselves when they have the owner's log.
-  for _ in $(seq 200); do
-    [[ $(cat "$work"/node?.log | grep -c 'reads documents itself') -ge 2 ]] && break
-    sleep 0.1
-  done
 }
