@@ -2,6 +2,7 @@ import DatabaseService
 import DocumentModel
 import DocumentStore
 import KeyValue
+import Synchronization
 import Testing
 import TestSupport
 import Watch
@@ -147,6 +148,19 @@ import Watch
     #expect(try followed.incarnation != incarnation)
   }
 
+  /// A client would give up a target that ends with an error, but connects again after the end of its stream.
+  @Test func aStreamEndsWithTheOwnershipOfItsNode() throws {
+    let store = LeasedStore(owner.store)
+    let client = try ListeningClient(SimulatedService(adopts: false, store: store))
+    try client.add(2, .query(Query(collectionID: "c")))
+    // The target joins, and reads its documents when the client pulls.
+    try client.pull()
+    client.settleHubs()
+    store.end()
+    #expect { try client.pull() } throws: { error in (error as? Status)?.code == .unavailable }
+    #expect(client.takeEvents() == ["ADD 2"])
+  }
+
   @Test func aChangeFeedThatIsAheadWaits() throws {
     let first = try ChangesTests.Client(owner)
     try owner.commit([.set("c/y", ("a", 1))])
@@ -192,4 +206,27 @@ import Watch
     #expect(try followed.incarnation != before)
     #expect(try followed.incarnation == owner.databases.database(owner.id)?.incarnation)
   }
+}
+
+/// A store that refuses reads after the lease of its owner.
+private final class LeasedStore: KeyValueStore {
+  private let store: any KeyValueStore
+  private let isOver = Atomic(false)
+
+  init(_ store: any KeyValueStore) { self.store = store }
+
+  func end() { isOver.store(true, ordering: .sequentiallyConsistent) }
+
+  func snapshot() throws(StorageError) -> any KeyValueSnapshot {
+    guard !isOver.load(ordering: .sequentiallyConsistent) else { throw .notOwner(of: "a store", owner: nil) }
+    return try store.snapshot()
+  }
+
+  func write(_ body: (any KeyValueTransaction) throws(StorageError) -> Void) throws(StorageError) {
+    try store.write(body)
+  }
+
+  func copy(toFile path: String) throws(StorageError) { try store.copy(toFile: path) }
+
+  func statistics() throws(StorageError) -> KeyValueStatistics { try store.statistics() }
 }

@@ -64,6 +64,9 @@ final class ListeningClient {
     } while wakes.take()
   }
 
+  /// Waits until the watch hub has processed all requests.
+  func settleHubs() { service.settleWatchHubs() }
+
   /// Reads the events available now, at most `eventsMax`.
   func pull(eventsMax: Int = .max) throws {
     var left = eventsMax

@@ -142,6 +142,7 @@ package final class ListenStream {
       case nil: break
       case .send(let event):
         if case .noChange(_, let time) = event { subscriber.noteSentVersion(time.microseconds) }
+        try requireServing(event)
         guard try emit(event) else { return .more }
       case .change(let target, let key, let change, let version):
         left -= 1
@@ -163,6 +164,15 @@ package final class ListenStream {
       }
     } while left > 0 || stream.hasEvents
     return .more
+  }
+
+  /// Checks that an event does not end a target because this node can serve nothing any more. Clients give up a target that
+  /// ends with an error, but after the end of a stream they connect again, perhaps to another node.
+  /// - Throws: `UNAVAILABLE` if it does.
+  private func requireServing(_ event: WatchEvent) throws {
+    guard case .remove(_, let cause?) = event else { return }
+    let status = Status(cause, database: database.id)
+    if status.code == .unavailable { throw status }
   }
 
   /// Continues a catch-up. Returns `false` if `emit` did.
