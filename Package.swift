@@ -358,8 +358,9 @@ let package = Package(
     tests(
       "SimulationTests",
       [
-        "DatabaseService", "Callers", "RulesEngine", "Watch", "QueryEngine", "DocumentStore", "LogEngine", "LMDBEngine",
-        "KeyValue", "WireFormat", "DocumentModel", "Basics", "TestSupport",
+        "DatabaseService", "Callers", "RulesEngine", "Watch", "QueryEngine", "DocumentStore", "Replication",
+        "SharedLog", "LogEngine", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "Basics", "ClusterTesting",
+        "TestSupport",
       ]),
     tests(
       "HearthServerTests",

@@ -47,6 +47,13 @@ struct SimulatedService: Sendable {
     service = FirestoreService(databases: databases, mode: mode, rules: rules)
   }
 
+  /// Creates a service for the databases of a registry, which has its own clock.
+  init(databases: DatabaseRegistry, store: any KeyValueStore) throws {
+    guard let id = DatabaseID(project: "p") else { throw Difference("no id") }
+    (self.id, self.databases, self.store) = (id, databases, store)
+    service = FirestoreService(databases: databases, mode: .emulator, rules: rules)
+  }
+
   func result(of writes: [Write], transaction: TransactionID?) throws -> Result<CommitOutcome, Status> {
     do {
       return try wait { done in

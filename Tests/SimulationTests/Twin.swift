@@ -65,8 +65,8 @@ struct Twin {
     var transformResults: [Value]
   }
 
-  /// Plans a commit without applying it. Throws the status code that a client would see.
-  func plan(_ writes: [Write]) throws(Status.CodeError) -> (
+  /// Plans a commit without applying it, in the state at a version. Throws the status code that a client would see.
+  func plan(_ writes: [Write], at version: Int64 = .max) throws(Status.CodeError) -> (
     changes: [DocumentKey: MapValue?], recreated: Set<DocumentKey>, effects: [Effect]
   ) {
     var now: [DocumentKey: MapValue?] = [:]
@@ -74,7 +74,7 @@ struct Twin {
     var recreated: Set<DocumentKey> = []
     var results: [[Value]] = []
     for write in writes {
-      let stored = document(write.key)
+      let stored = document(write.key, at: version)
       let fields = now[write.key] ?? stored?.fields
       let isWritten = written.contains(write.key)
       switch write.precondition {
@@ -107,7 +107,7 @@ struct Twin {
     }
     var changes: [DocumentKey: MapValue?] = [:]
     for (key, fields) in now {
-      let stored = document(key)
+      let stored = document(key, at: version)
       let isNew = recreated.contains(key) && fields != nil && stored != nil
       if stored?.fields != fields || isNew { changes[key] = .some(fields) }
     }
@@ -116,7 +116,7 @@ struct Twin {
       let updateTime: Int64?
       if let change = changes[key] {
         updateTime = change == nil ? nil : -1
-      } else if let stored = document(key) {
+      } else if let stored = document(key, at: version) {
         updateTime = stored.update
       } else {
         updateTime = written.contains(key) ? nil : -1
