@@ -22,6 +22,7 @@ package final class SteppedQueues: Sendable {
     var delayed: [Delayed] = []
     var seconds = 0
     var random: SplitMix
+    var isOver = false
   }
 
   private let state: Mutex<State>
@@ -60,6 +61,16 @@ package final class SteppedQueues: Sendable {
     while step() {}
   }
 
+  /// Forgets all work, also that which is added later, as the end of a process does.
+  package func end() {
+    let forgotten = state.withLock { state in
+      defer { (state.lines, state.delayed, state.isOver) = (state.lines.map { _ in Line() }, [], true) }
+      return (state.lines, state.delayed)
+    }
+    // Releasing it can add more work.
+    withExtendedLifetime(forgotten) {}
+  }
+
   /// The number of pieces of work that wait and are due.
   package var waiting: Int { state.withLock { $0.lines.reduce(0) { $0 + $1.waiting.count } } }
 
@@ -74,11 +85,14 @@ package final class SteppedQueues: Sendable {
   }
 
   fileprivate func add(_ work: @escaping @Sendable () -> Void, to line: Int) {
-    state.withLock { $0.lines[line].waiting.append(work) }
+    state.withLock { if !$0.isOver { $0.lines[line].waiting.append(work) } }
   }
 
   fileprivate func add(_ work: @escaping @Sendable () -> Void, to line: Int, afterSeconds seconds: Int) {
-    state.withLock { $0.delayed.append(Delayed(due: $0.seconds + seconds, line: line, work: work)) }
+    state.withLock { state in
+      guard !state.isOver else { return }
+      state.delayed.append(Delayed(due: state.seconds + seconds, line: line, work: work))
+    }
   }
 
   fileprivate func runNext(of line: Int) {

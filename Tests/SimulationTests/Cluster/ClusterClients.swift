@@ -176,7 +176,7 @@ final class ClusterClients {
   private func refuse(_ commit: Commit, _ status: Status) throws {
     try cluster.witness.refuse(commit.request.id)
     counts.refused += 1
-    if commit.transaction != nil, [.aborted, .invalidArgument, .notFound].contains(status.code) { return }
+    if commit.transaction != nil, status.code == .aborted { return }
     guard cluster.witness.permits(status.code, of: commit.request.writes, since: commit.began) else {
       throw Difference("\(commit.request.writes) failed: \(status)")
     }

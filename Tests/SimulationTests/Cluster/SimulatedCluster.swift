@@ -144,7 +144,10 @@ final class SimulatedCluster {
 
   /// Ends the threads.
   func end() {
-    for node in nodes { try? node.restart() }
+    for node in nodes { try? node.end() }
+    messages = []
+    stalled = []
+    held = []
     for thread in threads { thread.end() }
   }
 

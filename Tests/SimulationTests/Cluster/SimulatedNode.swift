@@ -90,13 +90,12 @@ final class SimulatedNode: ProjectLog, @unchecked Sendable {
     life += 1
     isPaused = false
     (feed, positions, pending, sent, unsent) = (EntryFeed(), AppliedPositions(), [], [:], [])
-    (isAsking, lease, serving) = (false, nil, nil)
     queues = SteppedQueues(seed: cluster.random.next())
-    gate.forgetAll()
     let files = ReplicaFiles(existing: base == nil ? [] : [SimulatedCluster.store]) {
-      [self] (_) throws(StorageError) in
-      let opened = if let base { base } else { try LMDBStore.open(.inMemory(mapBytes: 64 << 20)) }
-      base = opened
+      // The replica keeps this function.
+      [weak self] (_) throws(StorageError) in
+      let opened = if let base = self?.base { base } else { try LMDBStore.open(.inMemory(mapBytes: 64 << 20)) }
+      self?.base = opened
       return opened
     }
     var settings = Replica.Settings()
@@ -111,7 +110,7 @@ final class SimulatedNode: ProjectLog, @unchecked Sendable {
   }
 
   /// Ends the node as a crash does. Only its data file is left.
-  private func end() throws {
+  func end() throws {
     life += 1
     retire(owned: true, followed: true)
     // The process is gone in the middle of its writer's work. Here the thread must return, and release its locks.
@@ -120,6 +119,9 @@ final class SimulatedNode: ProjectLog, @unchecked Sendable {
       try finish(append.thread.resume(), append.thread)
     }
     replica.abandon()
+    queues.end()
+    gate.forgetAll()
+    (isAsking, lease, serving) = (false, nil, nil)
   }
 
   /// Kills the node and starts it again with its data file.
