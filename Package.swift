@@ -351,7 +351,7 @@ let package = Package(
       "HearthCLITests",
       [
         "HearthCLI", "HearthServer", "ContentSharing", "IdentityService", "FirebaseExport", "FixtureTree",
-        "PostgresEngine", "SharedLog", "LMDBEngine", "KeyValue",
+        "PostgresEngine", "Replication", "SharedLog", "LogEngine", "LMDBEngine", "KeyValue",
         "DocumentModel",
         "TestSupport",
       ]),

@@ -20,7 +20,11 @@ extension ClusterMember: ProjectLog {
     }
   }
 
-  func noteReadable(_ position: LogPosition) { feed.noteReadable(position.sequence) }
+  func noteReadable(_ position: LogPosition) {
+    // The next append waits until this entry is readable, so nothing later is in a store yet.
+    haltIfDue(at: position.sequence)
+    feed.noteReadable(position.sequence)
+  }
 
   private func appendAlone(_ body: [UInt8], _ lease: EpochLease) -> ClusterNode.CommitFate {
     let deadline = now() + patience.commit

@@ -71,6 +71,9 @@ package final class ClusterMember: Sendable {
   package let feed = EntryFeed()
   /// Held by the writer that appends.
   let turn = Mutex<Void>(())
+  /// The position at which the replica is to halt, and its sequence, or the greatest number without one.
+  let logStop = Mutex<LogStop?>(nil)
+  let stopSequence = Atomic(UInt64.max)
   /// Whether the threads must do nothing more.
   let isHalted = Atomic<Bool>(false)
   private let sessions = RequestLine("hearth.cluster.sessions")
@@ -411,8 +414,18 @@ package final class ClusterMember: Sendable {
 
   // MARK: Applying
 
-  /// Applies entries, again and again while the data files cannot be written.
+  /// Applies entries, and halts between two of them if it is to.
   private func apply(_ entries: [SharedEntry]) {
+    let stop = stopSequence.load(ordering: .sequentiallyConsistent)
+    guard let place = entries.firstIndex(where: { $0.position.sequence == stop }), place < entries.count - 1 else {
+      return applyTogether(entries)
+    }
+    applyTogether(Array(entries[...place]))
+    applyTogether(Array(entries[(place + 1)...]))
+  }
+
+  /// Applies entries, again and again while the data files cannot be written.
+  private func applyTogether(_ entries: [SharedEntry]) {
     while true {
       // A member that stops applies what it took, but does not wait for a disk.
       if let failure = state.withLock({ $0.failure }), failure.isFinal { return }
@@ -422,6 +435,7 @@ package final class ClusterMember: Sendable {
         positions.withLock { positions in for entry in entries { positions.append(entry.position) } }
         if let last = entries.last { noted.store(last.position.sequence, ordering: .sequentiallyConsistent) }
         state.withLock { if let failure = $0.failure, !failure.isFinal { $0.failure = nil } }
+        if let last = entries.last { haltIfDue(at: last.position.sequence) }
         return
       } catch {
         state.withLock { state in

@@ -125,17 +125,7 @@ struct ClusterStatus {
           TerminalText.line(member.software), Self.time(member.started),
         ]
       }
-    let widths = head.indices.map { column in rows.map { TextWidth.of($0[column]) }.max() ?? 0 }
-    var text = ""
-    for (number, row) in rows.enumerated() {
-      var line = ""
-      for (cell, width) in zip(row, widths) {
-        line += cell + String(repeating: " ", count: width - TextWidth.of(cell) + 2)
-      }
-      while line.last == " " { line.removeLast() }
-      text += (number == 0 ? terminal.bold(line) : line) + "\n"
-    }
-    return text
+    return ClusterTable.text(rows, on: terminal)
   }
 
   private func role(of member: RegisteredNode) -> String {

@@ -92,8 +92,8 @@ struct Command: Sendable {
       .accountsSetClaims, .accountsDisable, .accountsEnable, .accountsExport, .accountsImport, .keysCreate,
       .keysList, .keysRevoke, .keysRotate, .operatorsAdd, .operatorsList, .operatorsSet, .operatorsRemove, .token,
       .rulesCheck, .rulesTest, .rulesExplain, .filesList,
-      .filesCopy, .filesRemove, .projectsList, .projectsCheck, .clusterInit, .clusterStatus, .clusterDeploy,
-      .clusterDrain, .clusterUpgrade, .completion,
+      .filesCopy, .filesRemove, .projectsList, .projectsCheck, .clusterInit, .clusterStatus, .clusterCheck,
+      .clusterDeploy, .clusterDrain, .clusterUpgrade, .completion,
     ]
   }
 

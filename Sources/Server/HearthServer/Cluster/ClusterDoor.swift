@@ -27,6 +27,8 @@ final class ClusterDoor: RequestHandler {
     var log: LogStreamHandler?
     /// Answers other nodes how far the log is.
     var index: ReadIndexHandler?
+    /// Tells operators about the content of this node's replica.
+    var digest: DigestHandler?
     /// The number of this node.
     var node: UInt16 = 0
   }
@@ -50,8 +52,8 @@ final class ClusterDoor: RequestHandler {
   func read(_ reads: FreshReads?) { parts.withLock { $0.reads = reads } }
 
   /// Sets the handlers of the nodes that follow the log, and the number of this node.
-  func join(_ log: LogStreamHandler, _ index: ReadIndexHandler, node: UInt16) {
-    parts.withLock { ($0.log, $0.index, $0.node) = (log, index, node) }
+  func join(_ log: LogStreamHandler, _ index: ReadIndexHandler, _ digest: DigestHandler, node: UInt16) {
+    parts.withLock { ($0.log, $0.index, $0.digest, $0.node) = (log, index, digest, node) }
   }
 
   /// The handler of the requests of operators, if this node is the owner now.
@@ -77,6 +79,7 @@ final class ClusterDoor: RequestHandler {
     let parts = parts.withLock { $0 }
     if request.isFromNode {
       if request.target.elementsEqual(ReadIndexHandler.path.utf8) { return parts.index ?? relay }
+      if request.target.pathAndQuery.path.elementsEqual(DigestMessage.path.utf8) { return parts.digest ?? relay }
       return parts.log ?? relay
     }
     // The relay refuses what another node relayed to one that is not the owner.

@@ -52,7 +52,7 @@ extension NodeAddress {
   }
 
   /// Reads the form of ``description``. Returns `nil` for another form.
-  init?(text: String) {
+  package init?(text: String) {
     guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
       (1...65535).contains(port)
     else { return nil }

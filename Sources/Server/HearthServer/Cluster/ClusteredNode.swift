@@ -158,7 +158,9 @@ final class ClusteredNode: Sendable {
       keeper = SnapshotKeeper(member, snapshots, settings: settings.snapshots) { event in
         SnapshotReport.log(event, configuration)
       }
-      door.join(LogStreamHandler(member), ReadIndexHandler(member), node: UInt16(truncatingIfNeeded: registration.node))
+      door.join(
+        LogStreamHandler(member), ReadIndexHandler(member), DigestHandler(member),
+        node: UInt16(truncatingIfNeeded: registration.node))
       let client = try NodeClient(key: key)
       search = OwnerSearch(client) { events.node?.found($0, $1) }
       follower = LogFollower(
