@@ -178,14 +178,3 @@ import TestSupport
     init(_ outcome: DigestOutcome) { self.outcome = outcome }
   }
 }
-
-extension ReplicatedStore {
-  /// Adds 1 to the counter of ``TestNode/increment(_:)``.
-  fileprivate func increment() throws(StorageError) {
-    try write { (transaction) throws(StorageError) in
-      let count = try transaction.count() + 1
-      try transaction.put([0], withUnsafeBytes(of: count) { [UInt8]($0) })
-      try transaction.put([1, UInt8(count % 50)], [UInt8](repeating: UInt8(truncatingIfNeeded: count), count: 300))
-    }
-  }
-}

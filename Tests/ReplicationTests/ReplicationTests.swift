@@ -248,6 +248,69 @@ import TestSupport
     try node.stop()
   }
 
+  /// The engine lost commits that it had acknowledged, and the owner has them. It notices without a commit, too.
+  @Test func theOwnerAppendsAgainWhatTheLogLost() throws {
+    let nodes = try [node(1), node(2), node(3)]
+    for node in nodes { try node.start() }
+    let owner = try TestNode.owner(of: nodes)
+    for _ in 0..<20 { try owner.increment(.accounts) }
+    try expectEqual(nodes)
+    let entries = tables.entries
+    tables.state.withLock { $0.lose(7) }
+    try #require(OtherProcess.eventually { tables.entries.count == entries.count })
+    #expect(tables.entries == entries)
+    try #require(owner.events.wait(secondsMax: 20) { $0.contains(.healed(7)) })
+    // A commit finds the loss, waits for the repair, and succeeds.
+    tables.state.withLock { $0.lose(3) }
+    try owner.increment(.accounts)
+    #expect(Array(tables.entries.prefix(entries.count)) == entries && tables.entries.count == entries.count + 1)
+    try expectEqual(nodes)
+    #expect(try nodes[2].count(.accounts) == 21)
+    for node in nodes {
+      #expect(node.events.value.allSatisfy { if case .join = $0 { false } else { true } })
+      try node.stop()
+    }
+  }
+
+  /// The log loses entries again and again while all stores are written to.
+  @Test func lossesUnderLoadLoseNothing() async throws {
+    let nodes = try [node(1), node(2)]
+    try nodes[0].start()
+    try nodes[0].becomesOwner()
+    try nodes[1].start()
+    let stores = try Self.stores.map { try #require(nodes[0].member).store($0) }
+    for store in stores { try store.increment() }
+    let (failures, losses) = try await onDedicatedThread { [tables] in
+      let isOver = Atomic(false)
+      let join = startThreads(stores.count) { index in
+        while !isOver.load(ordering: .sequentiallyConsistent) {
+          do throws(StorageError) { try stores[index].increment() } catch { return "\(error)" }
+        }
+        return ""
+      }
+      var random = SplitMix(seed: 3)
+      var losses = 0
+      for _ in 0..<30 {
+        let head = tables.state.withLock { $0.head.sequence }
+        _ = OtherProcess.eventually { tables.state.withLock { $0.head.sequence } > head + 10 }
+        losses += tables.state.withLock { state in
+          let count = Int.random(in: 1...5, using: &random)
+          guard state.entries.suffix(count + 1).allSatisfy({ $0.kind == .batch }) else { return 0 }
+          state.lose(count)
+          return 1
+        }
+      }
+      isOver.store(true, ordering: .sequentiallyConsistent)
+      return (join(), losses)
+    }
+    #expect(failures == ["", "", ""] && losses > 20, "\(failures)")
+    try expectEqual(nodes)
+    for store in Self.stores {
+      #expect(try nodes[1].count(store) == UInt64(tables.batches.count { $0.store == store }))
+    }
+    for node in nodes { try node.stop() }
+  }
+
   /// An outage that is shorter than the patience costs no epoch.
   @Test func anOwnerSurvivesAnOutage() throws {
     let node = try node(1)

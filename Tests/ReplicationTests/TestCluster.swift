@@ -287,3 +287,14 @@ func withBytes<R>(
   guard let result else { preconditionFailure("the closure ran") }
   return try result.get()
 }
+
+extension ReplicatedStore {
+  /// Adds 1 to the counter of ``TestNode/increment(_:)``.
+  func increment() throws(StorageError) {
+    try write { (transaction) throws(StorageError) in
+      let count = try transaction.count() + 1
+      try transaction.put([0], withUnsafeBytes(of: count) { [UInt8]($0) })
+      try transaction.put([1, UInt8(count % 50)], [UInt8](repeating: UInt8(truncatingIfNeeded: count), count: 300))
+    }
+  }
+}

@@ -144,18 +144,83 @@ import Testing
     #expect(!pair.tables.entries.contains { $0.body == [8] })
   }
 
+  // MARK: Loss
+
+  @Test func theOwnerAppendsAgainWhatTheLogLost() {
+    var pair = owned()
+    for body in 1...9 as ClosedRange<UInt8> { pair.submit([body], 0, at: 3 * Self.second) }
+    let entries = pair.tables.entries
+    _ = pair.takeDone(0)
+    pair.tables.lose(5)
+    pair.submit([10], 0, at: 3 * Self.second)
+    // It steps back by 1, 2 and 4 entries until it finds one, and then finds some that are there.
+    #expect(pair.takeDone(0).prefix(1) == [.healed(7)])
+    #expect(pair.tables.entries.prefix(10) == entries[...] && pair.tables.entries.count == 11)
+    // Without a commit, it notices when it looks at the log.
+    pair.tables.lose(1)
+    pair.tick(0, at: 5 * Self.second)
+    #expect(pair.takeDone(0) == [.healed(1)] && pair.tables.entries.count == 11)
+  }
+
+  @Test func aLogWithATakeoverIsNotHealed() {
+    var pair = owned()
+    for body in 1...3 as ClosedRange<UInt8> { pair.submit([body], 0, at: 3 * Self.second) }
+    _ = pair.takeDone(0)
+    pair.tables.lose(2)
+    // A node that has not seen the lost entries takes over.
+    for quarter in 0..<20 as Range<Int64> { pair.tick(1, at: quarter * Self.second / 4) }
+    #expect(pair.nodes[1].role == .owner(epoch: 2))
+    pair.submit([4], 0, at: 4 * Self.second)
+    #expect(pair.takeDone(0) == [.stepDown, .report(.notOwner)])
+    #expect(pair.tables.entries.map(\.kind) == [.takeover, .batch, .takeover])
+  }
+
+  /// A follower waits for the owner, and does not take over meanwhile.
+  @Test(arguments: [true, false])
+  func aFollowerThatIsAheadWaitsForTheOwner(isOwnerAlive: Bool) {
+    var pair = owned()
+    for body in 1...3 as ClosedRange<UInt8> { pair.submit([body], 0, at: 3 * Self.second) }
+    pair.tick(1, at: 3 * Self.second)
+    _ = pair.nodes[1].follow([pair.tables.entries[3]])
+    #expect(pair.nodes[1].tail.applied == pair.tables.head)
+    _ = pair.takeDone(1)
+    pair.tables.lose(2)
+    var end: Int64?
+    for quarter in 13..<60 as Range<Int64> where end == nil {
+      if isOwnerAlive, let session = pair.tables.owner {
+        _ = pair.tables.perform(.renew(session, renewal: UInt64(quarter), confirmed: 0))
+      }
+      pair.tick(1, at: quarter * Self.second / 4)
+      if pair.takeDone(1) == [.rejoin(.diverged)] { end = quarter }
+    }
+    // From 3.25 seconds on: for six seconds, or for three.
+    #expect(end == (isOwnerAlive ? 37 : 25))
+  }
+
+  /// Some files of a replica are further than others. The log lost what they have.
+  @Test func aReplicaIsWholeAtItsGreatestMark() {
+    var pair = owned()
+    for body in 1...3 as ClosedRange<UInt8> { pair.submit([body], 0, at: 3 * Self.second) }
+    let mark = pair.tables.head
+    pair.nodes[1] = ClusterNode(number: 2, after: LogPosition(), mark: mark, secret: 1, renewal: 0)
+    pair.tables.lose(1)
+    for quarter in 13..<40 as Range<Int64> { pair.tick(1, at: quarter * Self.second / 4) }
+    #expect(!pair.nodes[1].tail.isWhole && pair.nodes[1].role == .follower)
+    #expect(pair.takeDone(1).last == .rejoin(.diverged))
+  }
+
   /// The tables do not answer the first node, but the second one tells it that it is the owner now.
   @Test func anOwnerStepsDownWhenAnotherNodeOwnsALaterEpoch() throws {
     var pair = owned()
     for quarter in 0..<20 as Range<Int64> { pair.tick(1, at: quarter * Self.second / 4) }
     #expect(pair.nodes[1].role == .owner(epoch: 2))
     _ = pair.takeDone(0)
-    #expect(pair.nodes[0].noteOwner(in: 1) == [] && pair.nodes[0].role == .owner(epoch: 1))
+    #expect(pair.nodes[0].noteOwner(in: 1, at: 0) == [] && pair.nodes[0].role == .owner(epoch: 1))
     // An append without an answer is repeated until it is certain, also by a follower.
     let sent = pair.nodes[0].submit([8], at: 6 * Self.second)
-    #expect(pair.nodes[0].noteOwner(in: 2) == [.stepDown])
+    #expect(pair.nodes[0].noteOwner(in: 2, at: 0) == [.stepDown])
     #expect(pair.nodes[0].role == .follower && pair.nodes[0].appending != nil)
-    #expect(pair.nodes[0].noteOwner(in: 3) == [])
+    #expect(pair.nodes[0].noteOwner(in: 3, at: 0) == [])
     pair.perform(sent, 0, 7 * Self.second)
     #expect(pair.takeDone(0) == [.report(.notOwner)])
     #expect(!pair.tables.entries.contains { $0.body == [8] })

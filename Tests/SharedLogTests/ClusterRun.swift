@@ -8,7 +8,7 @@ import TestSupport
 ///
 /// Faults: messages arrive late, in any order, or never; nodes pause and go on, or are killed and start again with their
 /// replica; clocks drift; the engine of the tables shows a transaction before it is durable, and may fail over and lose it;
-/// the log is truncated.
+/// it also loses durable entries whose owner can append them again; the log is truncated.
 struct ClusterRun {
   /// A node, and its machine's data that survives it.
   struct Node {
@@ -72,6 +72,8 @@ struct ClusterRun {
   private var stalled: [Message] = []
   /// Whether the faults have ended.
   private var isHealing = false
+  /// The number of entries that the log should have, while it lacks some that were durable. No other fault happens then.
+  private var lost: (count: UInt64, steps: Int)?
   private var reads: [Read] = []
   private var lastCommit: UInt64 = 0
   /// The commits that are certain not to be in the log, to be tried again.
@@ -84,6 +86,7 @@ struct ClusterRun {
     random = SplitMix(seed: seed)
     var timing = ClusterTiming()
     if mutation == .leaseTooLong { timing.lease = 4_500_000 }
+    if mutation == .divergesAtOnce { timing.healing = 0 }
     self.timing = timing
     visible = TableState(secret: Self.secret, skew: timing.skew, omission: mutation?.omission)
     durable = visible
@@ -102,7 +105,7 @@ struct ClusterRun {
   /// - Throws: ``ClusterWitness/Violation`` if something does not hold.
   mutating func play(steps: Int) throws {
     for _ in 0..<steps {
-      try step()
+      if lost == nil { try step() } else { try calmStep() }
       try witness.checkOwners(
         nodes.indices.filter { nodes[$0].machine.mayAnswerReads(at: clock(of: $0)) }.map { $0 + 1 })
     }
@@ -111,6 +114,7 @@ struct ClusterRun {
   /// Ends all faults, and expects that a node takes over, commits, and that all replicas get everything.
   /// - Throws: ``ClusterWitness/Violation`` if something does not hold, or does not happen within 20 seconds.
   mutating func heal() throws {
+    while lost != nil { try calmStep() }
     isHealing = true
     messages += stalled
     stalled = []
@@ -145,7 +149,9 @@ struct ClusterRun {
     case 532..<538: announceOwner()
     case 538..<540: hurry(anyNode())
     case 540..<560: if mayLoseRenewal { failOver() } else { try deliver() }
-    case 983..<986: failOver()
+    case 983..<986:
+      failOver()
+      if random.chance(oneIn: 3) { loseTail() }
     case 560..<690: try pass(Int64.random(in: 1_000...80_000, using: &random))
     case 690..<810: try makeDurable()
     case 810..<890: try submit()
@@ -159,6 +165,20 @@ struct ClusterRun {
     case 986..<993: truncate()
     case 993..<998: try handOver()
     default: try pass(4_000_000)
+    }
+  }
+
+  /// A step without faults, until the owner has appended again what the log lost.
+  private mutating func calmStep() throws {
+    guard let (count, steps) = lost else { return }
+    guard durable.head.sequence < count else { return lost = nil }
+    guard steps < 5_000 else { throw ClusterWitness.Violation("the log still lacks entries that its owner has") }
+    lost = (count, steps + 1)
+    switch Int.random(in: 0..<10, using: &random) {
+    case 0..<6: for _ in 0..<4 { try deliver() }
+    case 6: try pass(Int64.random(in: 1_000...40_000, using: &random))
+    case 7: try submit()
+    default: try makeDurable()
     }
   }
 
@@ -190,7 +210,7 @@ struct ClusterRun {
     let message = messages.remove(at: place)
     // A session that begins late can end a later one, so such a request is held up more often.
     let isBegin = if case .request(.beginSession, _, _, _) = message { true } else { false }
-    if !isHealing, random.chance(oneIn: isBegin ? 6 : 40) { return stalled.append(message) }
+    if !isHealing, lost == nil, random.chance(oneIn: isBegin ? 6 : 40) { return stalled.append(message) }
     switch message {
     case .request(let request, let number, let node, let life):
       let (reply, isWrite) = visible.perform(request)
@@ -207,7 +227,7 @@ struct ClusterRun {
       try perform(nodes[node].machine.follow([entry]), node)
     case .owner(let epoch, let node):
       guard !nodes[node].isPaused else { return messages.append(message) }
-      let actions = nodes[node].machine.noteOwner(in: epoch)
+      let actions = nodes[node].machine.noteOwner(in: epoch, at: clock(of: node))
       if mutation == .replacedIsRefused, actions.contains(.stepDown) { try report(.notOwner, node) }
       try perform(actions, node)
     case .readIndex(let read, let owner):
@@ -281,6 +301,22 @@ struct ClusterRun {
     stalled.removeAll { if case .request = $0 { true } else { false } }
   }
 
+  /// The engine loses some of the newest entries, which were durable, while their owner can append them again.
+  private mutating func loseTail() {
+    let batches = visible.entries.reversed().prefix { $0.kind == .batch && $0.position.epoch == visible.epoch }
+    guard !batches.isEmpty, visible.entries.count > batches.count, let owner = visible.owner,
+      visible.nodes[owner.node]?.session == owner.session, visible.nodes[owner.node]?.isLive == true
+    else { return }
+    let node = Int(owner.node) - 1
+    guard case .owner(let epoch) = nodes[node].machine.role, epoch == visible.epoch, !nodes[node].isPaused,
+      nodes[node].machine.lease.session == owner, nodes[node].machine.mayAnswerReads(at: clock(of: node))
+    else { return }
+    lost = (visible.head.sequence, 0)
+    visible.lose(Int.random(in: 1...min(4, batches.count), using: &random))
+    durable = visible
+    witness.noteLoss()
+  }
+
   private mutating func truncate() {
     guard visible.entries.count > 2 else { return }
     let sequence = visible.head.sequence - UInt64.random(in: 0...2, using: &random)
@@ -337,7 +373,7 @@ struct ClusterRun {
         }
       case .report(let fate): try report(fate, node)
       case .adopt(_, let floor): nodes[node].floor = max(nodes[node].floor, floor)
-      case .stepDown: break
+      case .stepDown, .healed: break
       case .tell(let entry): tell(entry, from: node)
       case .rejoin(let reason):
         guard reason == .truncated else { throw ClusterWitness.Violation("node \(node + 1) diverged") }

@@ -23,18 +23,19 @@ import TestSupport
       total.promises += counts.promises
       total.takeovers += counts.takeovers
       total.handovers += counts.handovers
+      total.losses += counts.losses
     }
     // The histories are not empty.
     guard Self.seeds.count > 1 else { return }
     let runs = Self.seeds.count
     #expect(total.acknowledged > 10 * runs && total.reads > 10 * runs && total.promises > 2 * runs, "\(total)")
     #expect(total.takeovers > 3 * runs && total.handovers > runs / 2, "\(total)")
-    #expect(total.refused > runs / 100 && total.unknown > 0, "\(total)")
+    #expect(total.refused > runs / 100 && total.unknown > 0 && total.losses > runs / 10, "\(total)")
   }
 
   @Test(arguments: ClusterMutation.allCases)
   func mutationsAreNoticed(_ mutation: ClusterMutation) {
-    let noticed = (1...1000 as ClosedRange<UInt64>).first { seed in
+    let noticed = (1...2000 as ClosedRange<UInt64>).first { seed in
       var run = ClusterRun(seed: seed, mutation)
       do { try run.play(steps: Self.steps) } catch { return true }
       return false

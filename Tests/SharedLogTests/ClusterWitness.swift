@@ -42,7 +42,7 @@ struct ClusterWitness {
   private var promised: Int64 = 0
 
   struct Counts: Equatable {
-    var acknowledged = 0, refused = 0, unknown = 0, reads = 0, promises = 0, takeovers = 0, handovers = 0
+    var acknowledged = 0, refused = 0, unknown = 0, reads = 0, promises = 0, takeovers = 0, handovers = 0, losses = 0
   }
 
   /// Adds the entries that became durable.
@@ -83,6 +83,9 @@ struct ClusterWitness {
     counts.refused += 1
     absent.insert(id)
   }
+
+  /// Notes that the log lost durable entries, which their owner must append again.
+  mutating func noteLoss() { counts.losses += 1 }
 
   mutating func noteUnknown() { counts.unknown += 1 }
 
@@ -143,6 +146,8 @@ enum ClusterMutation: CaseIterable {
   case visibleIsDurable
   /// An owner that hears of a later one regards its own commit as refused.
   case replacedIsRefused
+  /// A follower does not wait for the owner to append again what the log lost.
+  case divergesAtOnce
 
   var omission: TableState.Omission? {
     switch self {

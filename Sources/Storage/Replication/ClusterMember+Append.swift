@@ -30,17 +30,19 @@ extension ClusterMember: ProjectLog {
     let deadline = now() + patience.commit
     // Its writer is about to make it readable. Other nodes take an entry for readable when the next one follows it.
     while !feed.isReadable(in: lease.epoch) { usleep(Self.readablePause) }
-    guard var next = begin(body, lease) else { return .notOwner }
+    guard begin(body, lease) else { return .notOwner }
     var pause: UInt32 = Self.firstPause
     while true {
-      let reply = tables.perform(next.request)
-      if reply == nil {
-        usleep(pause)
-        pause = min(2 * pause, Self.lastPause)
-      }
-      switch proceed(reply, next.number, deadline) {
+      switch nextStep(deadline) {
       case .over(let fate): return fate
-      case .perform(let request, let number): next = (request, number)
+      case .wait: usleep(Self.healingPause)
+      case .perform(let request, let number):
+        let reply = tables.perform(request)
+        if reply == nil {
+          usleep(pause)
+          pause = min(2 * pause, Self.lastPause)
+        }
+        note(reply, to: number)
       }
     }
   }
@@ -52,29 +54,39 @@ extension ClusterMember: ProjectLog {
   /// The time between two looks at the entry before, in microseconds.
   private static let readablePause: UInt32 = 20
 
+  /// The time between two looks at a repair of the log, in microseconds.
+  private static let healingPause: UInt32 = 1_000
+
   private enum Step {
     case perform(TableRequest, number: Int)
+    /// The log is repaired first.
+    case wait
     case over(ClusterNode.CommitFate)
   }
 
-  /// Returns the first request of a commit, or `nil` if this node may not append.
-  private func begin(_ body: [UInt8], _ lease: EpochLease) -> (request: TableRequest, number: Int)? {
+  /// Begins a commit. Returns `false` if this node may not append.
+  private func begin(_ body: [UInt8], _ lease: EpochLease) -> Bool {
     state.withLock { state in
       guard !isHalted.load(ordering: .sequentiallyConsistent), state.lease === lease,
         state.node.acceptsCommits(at: now())
-      else { return nil }
+      else { return false }
       let actions = state.node.submit(body, at: now())
-      guard let position = state.node.appending else { return nil }
+      guard let position = state.node.appending else { return false }
       state.commit = Commit(position: position, bytes: body.count)
       take(actions, &state)
-      return takeNext(&state)
+      return true
     }
   }
 
-  private func proceed(_ reply: TableReply?, _ number: Int, _ deadline: Int64) -> Step {
+  private func note(_ reply: TableReply?, to number: Int) {
     state.withLock { state in
       if reply != nil { state.lastAnswer = now() }
       take(state.node.receive(reply, to: number, at: now()), &state)
+    }
+  }
+
+  private func nextStep(_ deadline: Int64) -> Step {
+    state.withLock { state in
       if let fate = state.commit?.fate {
         state.commit = nil
         return .over(fate)
@@ -82,6 +94,7 @@ extension ClusterMember: ProjectLog {
       let next = takeNext(&state)
       let isGivenUp = isHalted.load(ordering: .sequentiallyConsistent) || now() >= deadline
       if let next, !isGivenUp { return .perform(next.request, number: next.number) }
+      if state.node.isHealing, !isGivenUp { return .wait }
       state.commit = nil
       // From now on the entry is one like the handover that follows it.
       take(state.node.handOver(at: now()), &state)

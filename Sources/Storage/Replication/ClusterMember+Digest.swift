@@ -61,7 +61,7 @@ extension ClusterMember {
     while true {
       let start = applying.sync {
         turn.withLockIfAvailable { _ -> Start? in
-          guard isAllReadable else { return nil }
+          guard isAllReadable, replica.isWhole else { return nil }
           let reached = replica.applied.sequence
           if reached > sequence { return .later(reached) }
           if reached == sequence {

@@ -130,9 +130,10 @@ extension ClusterMember {
       throw JoinFailure(text: "\(error)")
     }
     let applied = replica.applied
+    mark.store(replica.lastMark.sequence, ordering: .sequentiallyConsistent)
     state.withLock { state in
       (state.isJoining, state.failure, state.lastAnswer) = (false, nil, nil)
-      state.node.restart(after: applied, renewal: .random(in: 0..<1 << 62))
+      state.node.restart(after: applied, mark: replica.lastMark, renewal: .random(in: 0..<1 << 62))
     }
     tell(.ended(applied, aside: aside.flatMap { access("\(joining.folder.path)/\($0)", F_OK) == 0 ? $0 : nil }))
   }

@@ -25,6 +25,8 @@ package final class ClusterMember: Sendable {
     case steppedDown
     /// Another owner is known, which may be this node, or none is.
     case ownerChanged(NodeSession?)
+    /// PostgreSQL had lost so many of the newest entries at most, and this node, the owner, has appended them again.
+    case healed(Int)
     /// The replica is loaded anew from a snapshot; see ``JoinEvent``.
     case join(JoinEvent)
     /// The replica cannot be used. The node does nothing more, and the process should stop with the explanation.
@@ -89,6 +91,9 @@ package final class ClusterMember: Sendable {
   private let noteApplied: @Sendable (Set<StoreName>) -> Void
   /// The sequence up to which entries are applied and `noteApplied` was called.
   let noted = Atomic<UInt64>(0)
+  /// The greatest sequence that a data file had when the replica was opened. Before it, a store can have later entries than
+  /// others, and entries that the log lost.
+  let mark: Atomic<UInt64>
   /// The newest positions up to ``noted``.
   let positions = Mutex(AppliedPositions())
 
@@ -143,8 +148,10 @@ package final class ClusterMember: Sendable {
     self.noteApplied = noteApplied
     tickMicroseconds = Int(max(2_000, min(25_000, timing.poll / 10)))
     let node = ClusterNode(
-      number: number, after: replica.applied, secret: replica.secret, renewal: .random(in: 0..<1 << 62), timing: timing)
+      number: number, after: replica.applied, mark: replica.lastMark, secret: replica.secret,
+      renewal: .random(in: 0..<1 << 62), timing: timing)
     state = Mutex(State(node: node))
+    mark = Atomic(replica.lastMark.sequence)
     replica.connect(self)
   }
 
@@ -210,9 +217,11 @@ package final class ClusterMember: Sendable {
   }
 
   /// Whether every entry up to a sequence is applied, and those who must know of it know it. If not, the entry may still be
-  /// applied soon; see ``afterApplying(_:)``. Cost: a load, and one lock.
+  /// applied soon; see ``afterApplying(_:)``. A replica whose files have later entries does not show this state. Cost: two
+  /// loads, and one lock.
   package func hasApplied(upTo sequence: UInt64) -> Bool {
-    noted.load(ordering: .sequentiallyConsistent) >= sequence && state.withLock { $0.failure == nil }
+    let least = max(sequence, mark.load(ordering: .sequentiallyConsistent))
+    return noted.load(ordering: .sequentiallyConsistent) >= least && state.withLock { $0.failure == nil }
   }
 
   /// Compares the replica with an index of the owner. Cost: a load, and two locks.
@@ -240,7 +249,7 @@ package final class ClusterMember: Sendable {
   package func noteOwner(in epoch: UInt64) {
     state.withLock { state in
       guard !isHalted.load(ordering: .sequentiallyConsistent) else { return }
-      take(state.node.noteOwner(in: epoch), &state)
+      take(state.node.noteOwner(in: epoch, at: now()), &state)
     }
   }
 
@@ -342,6 +351,7 @@ package final class ClusterMember: Sendable {
       case .report(let fate): state.commit?.fate = fate
       case .adopt(let epoch, let floor):
         if let last { adopt(epoch, floor, takeover: last, &state) }
+      case .healed(let count): post(.healed(count))
       case .rejoin(.truncated): fail(.truncated, &state)
       case .rejoin(.diverged): fail(.diverged, &state)
       case .stepDown, .tell: break

@@ -31,7 +31,7 @@ extension Replica {
   /// moves everything to the files first, so that each can be read alone. Nothing is applied meanwhile.
   func detach(flushes: Bool) {
     let (members, applied) = state.withLock { state in
-      defer { (state.members, state.applied, state.lastMark) = ([:], LogPosition(), 0) }
+      defer { (state.members, state.applied, state.lastMark) = ([:], LogPosition(), LogPosition()) }
       state.isDetached = true
       return (Array(state.members.values), state.applied)
     }

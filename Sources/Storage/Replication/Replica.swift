@@ -43,8 +43,8 @@ package final class Replica: Sendable {
     var members: [StoreName: Member] = [:]
     /// The position up to which every store has its commits, when those that their writers append now are over.
     var applied: LogPosition
-    /// The greatest sequence of a mark when the replica was opened.
-    var lastMark: UInt64 = 0
+    /// The greatest mark when the replica was opened.
+    var lastMark = LogPosition()
     /// The bytes of the log since the marks were moved.
     var unmarkedBytes = 0
     /// The bytes of the log since the replica was opened.
@@ -80,7 +80,7 @@ package final class Replica: Sendable {
     }
     let least = members.values.map(\.origin).min { $0.sequence < $1.sequence }
     var state = State(members: members, applied: least ?? LogPosition())
-    state.lastMark = members.values.map(\.origin.sequence).max() ?? 0
+    state.lastMark = members.values.map(\.origin).max { $0.sequence < $1.sequence } ?? LogPosition()
     state.log = WeakLog(log: log)
     return state
   }
@@ -122,6 +122,12 @@ package final class Replica: Sendable {
 
   /// The position up to which every store has its commits.
   package var applied: LogPosition { state.withLock { $0.applied } }
+
+  /// The greatest position up to which a data file had its commits when the replica was opened.
+  package var lastMark: LogPosition { state.withLock { $0.lastMark } }
+
+  /// Whether every store is at ``applied``. Before that, some have later commits.
+  var isWhole: Bool { state.withLock { $0.applied.sequence >= $0.lastMark.sequence } }
 
   /// The stores, sorted by name.
   package var stores: [StoreName] { state.withLock { $0.members.keys.sorted { $0.text < $1.text } } }
@@ -188,7 +194,7 @@ package final class Replica: Sendable {
   /// Checks that the marks of stores that are ahead are on the line of the log.
   private func checkMarks(_ entry: SharedEntry) throws(ReplicaError) {
     let isOnLine = state.withLock { state in
-      entry.position.sequence > state.lastMark
+      entry.position.sequence > state.lastMark.sequence
         || state.members.values.allSatisfy { member in
           member.origin.sequence != entry.position.sequence || member.origin == entry.position
         }

@@ -27,6 +27,8 @@ package struct ClusterNode: Sendable {
     case stepDown
     /// Send an entry to the followers, after it is applied here. The log has it durably.
     case tell(SharedEntry)
+    /// The log had lost so many of the newest entries at most, and this node, its owner, has appended them again.
+    case healed(Int)
     /// The replica must be loaded anew.
     case rejoin(EntryTail.Break)
   }
@@ -50,6 +52,14 @@ package struct ClusterNode: Sendable {
     case leaving(epoch: UInt64)
   }
 
+  private struct Ahead {
+    let owner: OwnerMark?
+    /// The time between the observations that showed it.
+    var time: Int64 = 0
+    /// The time at which the last of them was sent.
+    var last: Int64
+  }
+
   package let number: UInt32
   package private(set) var role = Role.follower
   package private(set) var lease: NodeLease
@@ -69,6 +79,15 @@ package struct ClusterNode: Sendable {
   /// The takeover of this node that is in the log, but not applied yet.
   private var takeover: SharedEntry?
   private var append: EntryAppend?
+  /// The entries of this node's epoch while it is the owner.
+  private var recent: RecentEntries?
+  /// The repair of the log, and the number of its request.
+  private var healing: (work: LogHealing, number: Int)?
+  /// Whether the log lacked nothing when this node looked because of the present append. Then the append was refused for
+  /// another reason.
+  private var isWhole = false
+  /// How long the replica has had entries that the log lost, and the owner as it was seen at first.
+  private var ahead: Ahead?
   private var isBroken = false
   private var nextPoll = Int64.min
   /// The time until which this node observes often.
@@ -77,15 +96,17 @@ package struct ClusterNode: Sendable {
   private var sent: [Int: (request: TableRequest, at: Int64)] = [:]
   private var lastNumber = 0
 
-  /// Starts a node as a follower whose replica ends at a position. `renewal` is a random number; see ``NodeLease``.
+  /// Starts a node as a follower whose replica ends at a position, and whose data files have entries up to `mark` at most.
+  /// `renewal` is a random number; see ``NodeLease``.
   package init(
-    number: UInt32, after applied: LogPosition, secret: UInt64, renewal: UInt64, timing: ClusterTiming = ClusterTiming()
+    number: UInt32, after applied: LogPosition, mark: LogPosition = LogPosition(), secret: UInt64, renewal: UInt64,
+    timing: ClusterTiming = ClusterTiming()
   ) {
     self.number = number
     self.timing = timing
     self.secret = secret
     lease = NodeLease(node: number, timing: timing, renewal: renewal)
-    tail = EntryTail(after: applied, secret: secret)
+    tail = EntryTail(after: applied, mark: mark, secret: secret)
   }
 
   // MARK: Loading the replica anew
@@ -95,13 +116,17 @@ package struct ClusterNode: Sendable {
   package mutating func pause() {
     isBroken = true
     role = .follower
+    healing = nil
   }
 
   /// Continues as a follower whose replica ends at another position, as after a start. Answers to earlier requests are
   /// ignored.
-  package mutating func restart(after applied: LogPosition, renewal: UInt64) {
+  package mutating func restart(
+    after applied: LogPosition, mark: LogPosition = LogPosition(), renewal: UInt64
+  ) {
     let (last, mayOwn) = (lastNumber, mayOwn)
-    self = ClusterNode(number: number, after: applied, secret: secret, renewal: renewal, timing: timing)
+    self = ClusterNode(
+      number: number, after: applied, mark: mark, secret: secret, renewal: renewal, timing: timing)
     (lastNumber, self.mayOwn) = (last, mayOwn)
   }
 
@@ -127,6 +152,7 @@ package struct ClusterNode: Sendable {
     if mayRenew, let request = lease.request(at: now, confirmed: ownedSequence) { actions.append(send(request, now)) }
     guard mayObserve else { return actions }
     if case .follower = role, now >= nextPoll { actions.append(poll(now)) }
+    if case .owner = role, append == nil, healing == nil, now >= nextPoll { actions.append(check(now)) }
     if let request = takeoverRequest(at: now) { actions.append(send(request, now)) }
     return actions
   }
@@ -134,7 +160,7 @@ package struct ClusterNode: Sendable {
   /// Appends the effect of a group of commits. The caller has asked ``acceptsCommits(at:)``.
   package mutating func submit(_ batch: [UInt8], at now: Int64) -> [Action] {
     guard case .owner(let epoch) = role, append == nil else { return [.report(.notOwner)] }
-    return [begin(.batch, batch, epoch, now)]
+    return begin(.batch, batch, epoch, now)
   }
 
   /// Gives the store away: the owner answers nothing more, and the next node that wants may take over at once. If an append
@@ -142,8 +168,11 @@ package struct ClusterNode: Sendable {
   package mutating func handOver(at now: Int64) -> [Action] {
     guard case .owner(let epoch) = role else { return [] }
     role = .leaving(epoch: epoch)
-    return append == nil ? [begin(.handover, [], epoch, now)] : []
+    return append == nil && healing == nil ? begin(.handover, [], epoch, now) : []
   }
+
+  /// Whether this node repairs the log. An append waits for it.
+  package var isHealing: Bool { healing != nil }
 
   /// The position of the entry that this node appends now.
   package var appending: LogPosition? { append?.entry.position }
@@ -174,9 +203,9 @@ package struct ClusterNode: Sendable {
   /// Notes that another node says that it owns the store in an epoch, which it does only if its takeover is durable. An owner
   /// of an earlier epoch was replaced while the tables did not answer it, and steps down: it learns nothing else from them
   /// later. An append that is under way is repeated until it is certain, as after the end of a session.
-  package mutating func noteOwner(in other: UInt64) -> [Action] {
+  package mutating func noteOwner(in other: UInt64, at now: Int64) -> [Action] {
     switch role {
-    case .owner(let epoch), .leaving(let epoch): epoch < other ? stepDown() : []
+    case .owner(let epoch), .leaving(let epoch): epoch < other ? stepDown(now) : []
     case .follower: []
     }
   }
@@ -184,16 +213,18 @@ package struct ClusterNode: Sendable {
   /// Handles the answer to a request; `nil` if it was lost or takes too long. A later answer to the same number is ignored.
   package mutating func receive(_ reply: TableReply?, to number: Int, at now: Int64) -> [Action] {
     guard let (request, sentAt) = sent.removeValue(forKey: number), !isBroken else { return [] }
+    if let work = healing, work.number == number { return heal(work.work, reply, now) }
     switch request {
     case .beginSession, .renew:
-      guard lease.receive(reply, to: request, sentAt: sentAt) else { return stepDown() }
+      guard lease.receive(reply, to: request, sentAt: sentAt) else { return stepDown(now) }
       return []
     case .observe:
       guard case .observed(let observation) = reply else {
         if reply == nil { watch.noteFailure() }
         return []
       }
-      return see(observation, now)
+      if case .follower = role { return see(observation, sentAt: sentAt, now) }
+      return compare(observation, now)
     case .append: return proceed(reply, now)
     case .settle(let position):
       if position == append?.entry.position { return proceed(reply, now) }
@@ -212,8 +243,7 @@ package struct ClusterNode: Sendable {
     return send(.observe(after: tail.applied.sequence), now)
   }
 
-  private mutating func see(_ observation: StoreObservation, _ now: Int64) -> [Action] {
-    guard case .follower = role else { return [] }
+  private mutating func see(_ observation: StoreObservation, sentAt: Int64, _ now: Int64) -> [Action] {
     epoch = observation.epoch
     owner = observation.owner
     watch.note(observation.owner, at: now)
@@ -221,6 +251,17 @@ package struct ClusterNode: Sendable {
       isBroken = true
       return [.rejoin(error)]
     }
+    guard !tail.isAhead else {
+      var ahead = ahead ?? Ahead(owner: observation.owner, last: sentAt)
+      // A node that was paused has not seen whether the log lacked them meanwhile.
+      ahead.time += min(max(0, sentAt - ahead.last), timing.renewal)
+      ahead.last = max(ahead.last, sentAt)
+      self.ahead = ahead
+      if mayBeHealed(observation, ahead) { return applyConfirmed() }
+      isBroken = true
+      return [.rejoin(.diverged)]
+    }
+    ahead = nil
     // It was lost at a failover; or the observation is older, and the next one shows it again.
     if let takeover, !observation.entries.contains(takeover) { self.takeover = nil }
     var actions: [Action] = []
@@ -234,12 +275,18 @@ package struct ClusterNode: Sendable {
       }
     }
     // The rest of a long log follows at once.
-    if observation.entries.count >= Self.manyEntries { nextPoll = .min }
+    if observation.entries.count >= EntryTail.manyEntries { nextPoll = .min }
     return actions + applyConfirmed()
   }
 
-  /// The number of entries of an observation after which the next one is not delayed.
-  private static let manyEntries = 64
+  /// Whether the owner of the newest entries may append again those that the log lost.
+  private func mayBeHealed(_ observation: StoreObservation, _ ahead: Ahead) -> Bool {
+    guard let mark = observation.owner, mark.isLive, mark.owner != lease.session,
+      observation.epoch == tail.applied.epoch
+    else { return false }
+    // An owner that renews its session gets more time.
+    return ahead.time < (mark == ahead.owner ? timing.silence : timing.healing)
+  }
 
   /// Waits until a takeover entry of this node is applied.
   private mutating func expect(_ entry: SharedEntry, isDurable: Bool) -> [Action] {
@@ -260,12 +307,13 @@ package struct ClusterNode: Sendable {
     guard tail.applied == takeover.position, let note = TakeoverNote(takeover.body), note.owner == lease.session
     else { return actions }
     role = .owner(epoch: takeover.position.epoch)
+    recent = RecentEntries(from: takeover)
     actions.append(.adopt(epoch: takeover.position.epoch, floor: note.floor))
     return actions
   }
 
   private func takeoverRequest(at now: Int64) -> TableRequest? {
-    guard case .follower = role, takeover == nil, append == nil, mayOwn, lease.holds(at: now),
+    guard case .follower = role, takeover == nil, append == nil, ahead == nil, tail.isWhole, mayOwn, lease.holds(at: now),
       let session = lease.session, !isPending({ if case .takeOver = $0 { true } else { false } })
     else { return nil }
     guard let owner else {
@@ -283,14 +331,26 @@ package struct ClusterNode: Sendable {
     if case .owner = role { min(tail.applied.sequence, readable) } else { 0 }
   }
 
-  private mutating func begin(_ kind: SharedEntry.Kind, _ body: [UInt8], _ epoch: UInt64, _ now: Int64) -> Action {
+  private mutating func begin(
+    _ kind: SharedEntry.Kind, _ body: [UInt8], _ epoch: UInt64, _ now: Int64
+  ) -> [Action] {
     let entry = SharedEntry(kind, body, after: tail.applied, epoch: epoch, secret: secret)
     let append = EntryAppend(entry, behind: tail.applied)
     self.append = append
-    return send(append.request, now)
+    isWhole = false
+    return healing == nil ? [send(append.request, now)] : []
   }
 
   private mutating func proceed(_ reply: TableReply?, _ now: Int64) -> [Action] {
+    // The entry before it may be lost.
+    if append != nil, reply == .refused(found: nil), !isWhole, let recent, role != .follower {
+      return beginHealing(recent, now)
+    }
+    return end(reply, now)
+  }
+
+  /// Handles the answer to an append, also if the log could not be repaired.
+  private mutating func end(_ reply: TableReply?, _ now: Int64) -> [Action] {
     guard var append else { return [] }
     let step = append.receive(reply)
     if case .perform(let request) = step {
@@ -300,29 +360,78 @@ package struct ClusterNode: Sendable {
     self.append = nil
     let isBatch = append.entry.kind == .batch
     guard step == .appended else {
-      return stepDown() + (isBatch ? [.report(step == .refused ? .notOwner : .unknown)] : [])
+      return stepDown(now) + (isBatch ? [.report(step == .refused ? .notOwner : .unknown)] : [])
     }
     var actions: [Action] = []
     switch role {
     case .owner, .leaving:
       tail.advance(past: append.entry)
+      recent?.append(append.entry)
       actions = [.apply([append.entry]), .tell(append.entry)]
-      if !isBatch { actions += stepDown() }
-      if case .leaving(let epoch) = role { actions.append(begin(.handover, [], epoch, now)) }
+      if !isBatch { actions += stepDown(now) }
+      if case .leaving(let epoch) = role { actions += begin(.handover, [], epoch, now) }
     // The session ended meanwhile: the entry arrives like those of others.
     case .follower: tail.confirm(upTo: append.entry.position)
     }
     return actions + (isBatch ? [.report(.appended(append.entry.position))] : [])
   }
 
-  private mutating func stepDown() -> [Action] {
+  private mutating func stepDown(_ now: Int64) -> [Action] {
     takeover = nil
     watch = OwnerWatch()
     owner = nil
     guard role != .follower else { return [] }
     role = .follower
+    recent = nil
     nextPoll = .min
-    return [.stepDown]
+    guard healing != nil else { return [.stepDown] }
+    healing = nil
+    // The append waited for the repair.
+    return [.stepDown] + (append.map { [send($0.request, now)] } ?? [])
+  }
+
+  // MARK: Healing
+
+  /// Looks whether the log still has the last entry.
+  private mutating func check(_ now: Int64) -> Action {
+    nextPoll = now + timing.check
+    return send(.observe(after: tail.applied.sequence), now)
+  }
+
+  /// Compares the log with the entries of this node, its owner.
+  private mutating func compare(_ observation: StoreObservation, _ now: Int64) -> [Action] {
+    guard case .owner = role, append == nil, healing == nil, let recent,
+      observation.after == tail.applied.sequence, observation.after >= observation.firstSequence,
+      observation.previous != tail.applied
+    else { return [] }
+    return beginHealing(recent, now)
+  }
+
+  private mutating func beginHealing(_ recent: RecentEntries, _ now: Int64) -> [Action] {
+    let work = LogHealing(recent.all)
+    let action = send(work.request, now)
+    healing = (work, lastNumber)
+    return [action]
+  }
+
+  private mutating func heal(_ before: LogHealing, _ reply: TableReply?, _ now: Int64) -> [Action] {
+    var work = before
+    switch work.receive(reply) {
+    case .perform(let request):
+      let action = send(request, now)
+      healing = (work, lastNumber)
+      return [action]
+    case .healed(let count):
+      healing = nil
+      isWhole = count == 0
+      let actions = count > 0 ? [Action.healed(count)] : []
+      if let append { return actions + [send(append.request, now)] }
+      if case .leaving(let epoch) = role { return actions + begin(.handover, [], epoch, now) }
+      return actions
+    case .failed:
+      healing = nil
+      return append == nil ? stepDown(now) : end(.refused(found: nil), now)
+    }
   }
 
   // MARK: Requests

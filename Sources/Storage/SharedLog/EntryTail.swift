@@ -18,6 +18,11 @@ package struct EntryTail: Sendable {
 
   /// The position after the last entry that was applied.
   package private(set) var applied: LogPosition
+  /// The greatest position up to which a data file has entries already.
+  private let mark: LogPosition
+  /// Whether the last observation shows that the log lacks the last entry that a data file has, and has no other one in its
+  /// place: the engine lost what was acknowledged.
+  package private(set) var isAhead = false
   private let secret: UInt64
   /// The entries that were visible after ``applied`` when the log was last read.
   private var waiting: [SharedEntry] = []
@@ -27,21 +32,32 @@ package struct EntryTail: Sendable {
   /// that was visible when the log was last read, and was lost since.
   private var confirmed = LogPosition()
 
-  package init(after applied: LogPosition, secret: UInt64) {
+  package init(after applied: LogPosition, mark: LogPosition = LogPosition(), secret: UInt64) {
     self.applied = applied
+    self.mark = mark
     self.secret = secret
   }
+
+  /// The number of entries of an observation after which there may be more.
+  static let manyEntries = 64
+
+  /// Whether all data files are at the position after the last entry that was applied. Before that, some have later entries,
+  /// which the log may have lost.
+  package var isWhole: Bool { applied.sequence >= mark.sequence }
 
   /// Notes what is visible now. Entries that were visible before and are not any more were lost.
   /// - Throws: ``Break`` if the entries do not continue the replica.
   package mutating func see(_ observation: StoreObservation) throws(Break) {
     guard observation.firstSequence <= applied.sequence + 1 else { throw .truncated }
+    isAhead = false
     // When the request was sent, the log had the last entry of the replica durably. If it has another one there, or none
     // although it was not truncated so far, the engine lost entries that were acknowledged.
-    if observation.after == applied.sequence, observation.after >= observation.firstSequence,
-      observation.previous != applied
-    {
-      throw .diverged
+    if observation.after == applied.sequence, observation.after >= observation.firstSequence {
+      guard observation.previous == nil || observation.previous == applied else { throw .diverged }
+      isAhead = observation.previous == nil
+      if isAhead { return }
+      let last = observation.entries.last?.position ?? applied
+      isAhead = last.sequence < mark.sequence && observation.entries.count < Self.manyEntries
     }
     let entries = Array(observation.entries.drop { $0.position.sequence <= applied.sequence })
     // The answer to an earlier request may be older than what was applied meanwhile.

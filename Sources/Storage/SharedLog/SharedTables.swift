@@ -120,6 +120,10 @@ package struct ClusterTiming: Sendable {
   /// The time for which a node observes often after ``ClusterNode/hurry(at:)``, and the time between two observations then.
   package var hurry: Int64 = 500_000
   package var hurriedPoll: Int64 = 10_000
+  /// The time between two looks of an owner at the end of the log.
+  package var check: Int64 = 1_000_000
+  /// The time for which a node whose replica has entries that the log lost waits for the owner to append them again.
+  package var healing: Int64 = 6_000_000
   /// The greatest difference between the clock of an owner and that of the tables, and the floor of a new epoch above the
   /// clock of the tables.
   package var skew: Int64 = 500_000

@@ -130,6 +130,13 @@ package struct TableState: Sendable {
     return (.takenOver(entry), true)
   }
 
+  /// Loses the newest entries, as an engine does whose asynchronous standby takes over. All are of the present epoch, and at
+  /// least one entry stays.
+  package mutating func lose(_ count: Int) {
+    precondition(entries.suffix(count + 1).allSatisfy { $0.position.epoch == epoch }, "the takeover would be lost")
+    entries.removeLast(count)
+  }
+
   /// Forgets the entries before a sequence. The last entry stays, so the next one finds its predecessor.
   package mutating func truncate(before sequence: UInt64) {
     while let first = entries.first, first.position.sequence < sequence, entries.count > 1 {

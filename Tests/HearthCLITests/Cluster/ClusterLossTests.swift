@@ -52,7 +52,56 @@ import TestSupport
     }
   }
 
-  /// A commit that was acknowledged is lost. The nodes say so, have it aside, and clients that have seen it forget it.
+  /// Lets a standby get nothing from now on.
+  private static func cutOff(_ standby: PostgresServer, from primary: PostgresServer) throws {
+    try standby.sql("ALTER SYSTEM SET primary_conninfo = ''", in: "postgres")
+    try standby.sql("SELECT pg_reload_conf()", in: "postgres")
+    let isCutOff = try OtherProcess.eventually {
+      try primary.sql("SELECT count(*) FROM pg_stat_replication", in: "postgres") == "0"
+    }
+    try #require(isCutOff)
+  }
+
+  /// PostgreSQL loses commits that were acknowledged. Their owner has them, and appends them again: clients notice nothing.
+  @Test func anOwnerThatLivesLosesNothing() async throws {
+    try await onDedicatedThread {
+      let primary = try PostgresServer()
+      let standby = try PostgresServer(standbyOf: primary)
+      let cluster = try ServedCluster(nodes: 2, on: primary, standby: standby)
+      let owner = try cluster.owner()
+      try cluster.waitUntilReading(1 - owner)
+      try create("kept", cluster.ports[0])
+      try Self.cutOff(standby, from: primary)
+      for number in 0..<5 { try create("at-risk-\(number)", cluster.ports[number % 2]) }
+      let before = try cluster.ports.map { try feed($0) }
+      kill(primary.processID, SIGKILL)
+      try standby.sql("SELECT pg_promote()", in: "postgres")
+      // The first commit waits for the new primary and for the repair.
+      let isServing = OtherProcess.eventually(secondsMax: 60) {
+        (try? ServedCluster.send(cluster.ports[1 - owner], "PATCH", "\(Self.documents)/items/later", "{}"))?.status == 200
+      }
+      try #require(isServing, "\(cluster.nodes.map(\.process.output))")
+      let isHealed = OtherProcess.eventually(secondsMax: 30) {
+        cluster.nodes[owner].process.output.contains("has appended them again")
+      }
+      try #require(isHealed, "\(cluster.nodes.map(\.process.output))")
+      for (port, token) in zip(cluster.ports, before.map(\.token)) {
+        let next = try feed(port, from: token)
+        #expect(!next.text.contains("RESET") && next.text.contains("items/later"), "\(next.text)")
+        let all = try feed(port)
+        for number in 0..<5 { #expect(all.text.contains("items/at-risk-\(number)"), "\(all.text)") }
+      }
+      #expect(try cluster.owner() == owner)
+      let status = try HearthBinary.run(["cluster", "status", cluster.url]).output
+      #expect(!status.contains("lost acknowledged commits"), "\(status)")
+      let check = try HearthBinary.run(
+        ["cluster", "check", cluster.url, "--key", cluster.directory.file("cluster.key")])
+      #expect(check.exit == .code(0), "\(check.output)")
+    }
+  }
+
+  /// A commit that was acknowledged is lost, and its owner died with it. The other node says so, has it aside, and clients that
+  /// have seen it forget it.
   @Test func lostCommitsAreReportedAndForgotten() async throws {
     try await onDedicatedThread {
       let primary = try PostgresServer()
@@ -62,18 +111,20 @@ import TestSupport
       try cluster.waitUntilReading(1 - owner)
       try create("kept", cluster.ports[0])
       let kept = try feed(cluster.ports[0])
-      // The standby gets nothing from now on.
-      try standby.sql("ALTER SYSTEM SET primary_conninfo = ''", in: "postgres")
-      try standby.sql("SELECT pg_reload_conf()", in: "postgres")
-      let isCutOff = try OtherProcess.eventually {
-        try primary.sql("SELECT count(*) FROM pg_stat_replication", in: "postgres") == "0"
-      }
-      try #require(isCutOff)
+      try Self.cutOff(standby, from: primary)
       try create("lost", cluster.ports[1])
       let lost = try cluster.ports.map { try feed($0) }
       #expect(lost.allSatisfy { $0.text.contains("items/lost") })
       kill(primary.processID, SIGKILL)
+      cluster.nodes[owner].process.send(signal: SIGKILL)
+      _ = cluster.nodes[owner].process.waitForExit(timeoutSeconds: 30)
       try standby.sql("SELECT pg_promote()", in: "postgres")
+      let isOwned = OtherProcess.eventually(secondsMax: 60) {
+        let port = cluster.ports[1 - owner]
+        return (try? ServedCluster.send(port, "GET", "\(Self.documents)/items/lost"))?.status == 404
+      }
+      try #require(isOwned, "\(cluster.nodes.map(\.process.output))")
+      try cluster.restart(owner)
       // The cluster serves what is left.
       let isServing = OtherProcess.eventually(secondsMax: 60) {
         cluster.ports.allSatisfy { port in

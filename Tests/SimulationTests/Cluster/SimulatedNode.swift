@@ -106,7 +106,8 @@ final class SimulatedNode: ProjectLog, @unchecked Sendable {
     replica = try Replica(files, secret: SimulatedCluster.secret, settings: settings)
     replica.connect(self)
     machine = ClusterNode(
-      number: UInt32(number), after: replica.applied, secret: SimulatedCluster.secret, renewal: UInt64(life) << 32)
+      number: UInt32(number), after: replica.applied, mark: replica.lastMark, secret: SimulatedCluster.secret,
+      renewal: UInt64(life) << 32)
   }
 
   /// Ends the node as a crash does. Only its data file is left.
@@ -191,7 +192,7 @@ final class SimulatedNode: ProjectLog, @unchecked Sendable {
 
   func follow(_ entry: SharedEntry) throws { try perform(machine.follow([entry])) }
 
-  func noteOwner(in epoch: UInt64) throws { try perform(machine.noteOwner(in: epoch)) }
+  func noteOwner(in epoch: UInt64) throws { try perform(machine.noteOwner(in: epoch, at: clock)) }
 
   func hurry() { machine.hurry(at: clock) }
 
@@ -229,7 +230,7 @@ final class SimulatedNode: ProjectLog, @unchecked Sendable {
         pending.append(.ownership(lease, takeover: last, floor: floor))
       case .rejoin(.truncated): return try loadAnew()
       case .rejoin(.diverged): throw Difference("node \(number) diverged")
-      case .stepDown, .tell: break
+      case .stepDown, .tell, .healed: break
       }
     }
     followRole()

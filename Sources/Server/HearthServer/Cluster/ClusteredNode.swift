@@ -246,6 +246,11 @@ final class ClusteredNode: Sendable {
       queue.async { self.open(epoch, floor) }
     case .steppedDown: queue.async { self.close() }
     case .ownerChanged(let session): queue.async { self.follow(session?.node) }
+    case .healed(let count):
+      configuration.log(
+        .warn, "cluster.healed",
+        "PostgreSQL had lost up to \(count) acknowledged entries of the log, and node \(number) has appended them again",
+        [("node", .integer(Int(number))), ("entries", .integer(count))])
     case .join(let event):
       SnapshotReport.log(event, node: number, configuration)
       queue.async { self.noteJoin(event) }

@@ -1,0 +1,110 @@
+import LogEngine
+
+/// The newest entries of an owner's epoch, which the log has durably. They begin with its takeover, unless that was too long
+/// ago.
+struct RecentEntries: Sendable {
+  /// About so many bytes of bodies are kept, and at least the newest entry. Those that an ``EntryFeed`` keeps as well take no
+  /// more memory.
+  static let bytesMax = 16 << 20
+
+  private var entries: [SharedEntry]
+  private var start = 0
+  private var bytes: Int
+
+  init(from takeover: SharedEntry) { (entries, bytes) = ([takeover], takeover.body.count) }
+
+  /// The entries, the oldest first. Cost: a copy.
+  var all: [SharedEntry] { Array(entries[start...]) }
+
+  mutating func append(_ entry: SharedEntry) {
+    entries.append(entry)
+    bytes += entry.body.count
+    while bytes > Self.bytesMax, start < entries.count - 1 {
+      bytes -= entries[start].body.count
+      start += 1
+    }
+    // Half of the array is unused: move the rest, at a constant cost for each entry.
+    if start > 1024, start > entries.count / 2 {
+      entries.removeFirst(start)
+      start = 0
+    }
+  }
+}
+
+/// The repair of a log that lost its newest entries, although it had acknowledged them: an engine with asynchronous
+/// replication failed over. Its owner appends the same entries again, as long as no other node owns the log.
+///
+/// It looks for an entry that the log still has, in steps of growing length, and appends those after it. An entry that is
+/// there already is only settled. Each append has the condition of a first one, so the log has one entry at a position
+/// whatever happens.
+struct LogHealing: Sendable {
+  /// The next task of the caller, or the outcome.
+  enum Step: Equatable, Sendable {
+    case perform(TableRequest)
+    /// The log has all entries. The number is that of the entries after the one that was found.
+    case healed(Int)
+    /// Another owner has the log, or it lost more than this node keeps.
+    case failed
+  }
+
+  private let entries: [SharedEntry]
+  /// The entry that is looked for, or appended.
+  private var place: Int
+  private var distance = 1
+  private var append: EntryAppend?
+  private var count = 0
+  /// How often the log lost entries during the repair.
+  private var losses = 0
+  private static let lossesMax = 8
+
+  /// Prepares to heal a log that should have these entries, the oldest first. There is at least one.
+  init(_ entries: [SharedEntry]) {
+    self.entries = entries
+    place = entries.count - 1
+  }
+
+  /// The first step.
+  var request: TableRequest { .settle(entries[place].position) }
+
+  /// Returns the step after an answer; `nil` is a lost one.
+  mutating func receive(_ reply: TableReply?) -> Step {
+    guard append == nil else { return proceed(reply) }
+    switch reply {
+    case .settled: return appendNext()
+    case .notSettled:
+      guard place > 0 else { return .failed }
+      place = max(0, place - distance)
+      distance *= 2
+      return .perform(request)
+    default: return .perform(request)
+    }
+  }
+
+  private mutating func proceed(_ reply: TableReply?) -> Step {
+    guard var append else { return .failed }
+    if reply == .refused(found: nil), losses < Self.lossesMax {
+      losses += 1
+      self.append = nil
+      place -= 1
+      distance = 1
+      return .perform(request)
+    }
+    switch append.receive(reply) {
+    case .perform(let request):
+      self.append = append
+      return .perform(request)
+    case .appended:
+      count += 1
+      return appendNext()
+    case .refused, .unknown: return .failed
+    }
+  }
+
+  private mutating func appendNext() -> Step {
+    guard place + 1 < entries.count else { return .healed(count) }
+    let next = EntryAppend(entries[place + 1], behind: entries[place].position)
+    place += 1
+    append = next
+    return .perform(next.request)
+  }
+}
