@@ -95,7 +95,8 @@ start_nginx() {
     proxy=$!
     for _ in $(seq 100); do
       kill -0 "$proxy" 2>/dev/null || break
-      curl -sf "http://$channel_address/readyz" >/dev/null && return
+      # Another program may have the port, and nginx may end for that reason.
+      curl -sf "http://$channel_address/readyz" >/dev/null && sleep 0.2 && kill -0 "$proxy" 2>/dev/null && return
       sleep 0.1
     done
     kill "$proxy" 2>/dev/null || true

@@ -11,7 +11,7 @@ import Testing
     arguments: [
       (.at(0), "at 0\n"),
       (.passed(12), "passed 12\n"),
-      (.late(.max), "late 18446744073709551615\n"),
+      (.late(1 << 59), "late 576460752303423488\n"),
       (.busy, "busy\n"),
       (.failed("the file  is damaged"), "failed the file  is damaged\n"),
       (.bytes(65536), "bytes 65536\n"),
@@ -31,6 +31,7 @@ import Testing
     "", "at", "at x", "at -1", "at 1 2", "at 18446744073709551616", "passed", "late 1 2", "busy 1", "bytes x",
     "end 1 2",
     "store ../../etc 1 2 a5", "store accounts 1 2", "store accounts 1 2 a", "store accounts x 2 a5", "news 1",
+    "at 1152921504606846976", "bytes -1", "bytes 1125899906842624", "store accounts -1 2 a5", "store accounts 1 2 a5a5",
   ])
   func otherLinesAreRefused(_ line: String) {
     #expect(DigestMessage(line) == nil)

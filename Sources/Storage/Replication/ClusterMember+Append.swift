@@ -11,7 +11,13 @@ extension ClusterMember: ProjectLog {
   /// It is certain of the outcome when it returns, or gives up after ``Patience/commit``: then the node gives the
   /// project away, and settles the entry in the background. So nothing is written on a state that may lack it.
   func append(_ body: [UInt8], of store: StoreName, in lease: EpochLease) throws(StorageError) -> LogPosition {
-    let fate = turn.withLock { _ in appendAlone(body, lease) }
+    let fate = turn.withLock { _ in
+      let fate = appendAlone(body, lease)
+      if case .appended(let position) = fate {
+        unpublished.store(position.sequence, ordering: .sequentiallyConsistent)
+      }
+      return fate
+    }
     switch fate {
     case .appended(let position): return position
     case .notOwner: throw .notOwner(of: store.text, owner: nil)
@@ -21,6 +27,7 @@ extension ClusterMember: ProjectLog {
   }
 
   func noteReadable(_ position: LogPosition) {
+    _ = unpublished.compareExchange(expected: position.sequence, desired: 0, ordering: .sequentiallyConsistent)
     // The next append waits until this entry is readable, so nothing later is in a store yet.
     haltIfDue(at: position.sequence)
     feed.noteReadable(position.sequence)

@@ -1,5 +1,4 @@
 import Dispatch
-import Glibc
 package import KeyValue
 import LogEngine
 import Synchronization
@@ -8,82 +7,67 @@ import Synchronization
 extension ClusterMember {
   /// Computes the digest of the replica when it shows exactly the log up to a sequence, which may be the present one.
   ///
-  /// Blocks the calling thread. Commits wait while snapshots are taken, usually less than a millisecond. The snapshots are
-  /// kept until everything is read, so meanwhile the data files reuse none of the pages that change. One call at a time:
-  /// another one ends the first as not reached.
+  /// Blocks the calling thread. Commits wait while snapshots are taken, usually less than a millisecond. The snapshot of a
+  /// store is kept until it is read, so meanwhile its data file reuses none of the pages that change. One call at a time.
   /// - Parameters:
   ///   - milliseconds: the longest wait for the position.
-  ///   - progress: is called after each 64 KiB or so, with the bytes that were read. If it returns `false`, the call ends.
+  ///   - progress: is called from time to time, with the bytes that were read. If it returns `false`, the call ends.
   /// - Throws: ``StorageError`` if the replica cannot be read.
   package func digest(
     at sequence: UInt64, milliseconds: Int, progress: (_ bytes: Int) -> Bool
   ) throws(StorageError) -> DigestOutcome {
-    var snapshots: Result<ReplicaSnapshots, StorageError>?
-    func takeSnapshots() {
-      do throws(StorageError) { snapshots = .success(try ReplicaSnapshots(of: replica)) } catch {
-        snapshots = .failure(error)
-      }
-    }
-    func endSnapshots() { if case .success(let taken)? = snapshots { taken.end() } }
-
+    let stop = LogStop(at: sequence)
+    install(stop)
+    defer { end(stop) }
     let deadline = DispatchTime.now() + .milliseconds(milliseconds)
-    switch begin(at: sequence, until: deadline, takeSnapshots) {
-    case .here: break
-    case .later(let reached): return .passed(reached)
-    case .busy: return .notReached(replica.applied.sequence)
-    case .before(let stop):
-      let passed = stop.run(until: deadline, takeSnapshots)
-      end(stop)
-      if let passed {
-        endSnapshots()
-        return passed == 0 ? .notReached(replica.applied.sequence) : .passed(passed)
-      }
+    repeat {
+      // Without commits, nobody else arrives.
+      applying.async { [self] in arriveIfIdle(at: stop) }
+      guard progress(0) else { return .cancelled }
+    } while !stop.waitForArrival(until: min(deadline, .now() + Self.lookInterval)) && DispatchTime.now() < deadline
+    var snapshots: Result<ReplicaSnapshots?, StorageError> = .success(nil)
+    if let reached = stop.run({ snapshots = takeSnapshots(at: sequence) }) {
+      if case .success(let taken?) = snapshots { taken.end() }
+      return reached == 0 ? .notReached(replica.applied.sequence) : .passed(reached)
     }
-    defer { endSnapshots() }
-    guard let taken = try snapshots?.get() else { return .notReached(replica.applied.sequence) }
+    guard let taken = try snapshots.get() else { return .passed(replica.applied.sequence) }
     return try taken.digest(progress: progress).map { .digest($0) } ?? .cancelled
   }
 
-  /// The place of the replica before a wait.
-  private enum Start {
-    /// It is at the position, and `body` was called.
-    case here
-    case later(UInt64)
-    /// It is before the position, at which it will halt.
-    case before(LogStop)
-    /// A commit took too long.
-    case busy
+  /// The time between two looks whether the replica is at the position.
+  private static let lookInterval = DispatchTimeInterval.milliseconds(50)
+
+  /// Takes snapshots, or returns `nil` if they may show something else than the log up to a sequence: an epoch that ends can
+  /// bring entries of another owner while a writer of this node halts.
+  private func takeSnapshots(at sequence: UInt64) -> Result<ReplicaSnapshots?, StorageError> {
+    guard isStill else { return .success(nil) }
+    let taken: ReplicaSnapshots
+    do throws(StorageError) { taken = try ReplicaSnapshots(of: replica) } catch { return .failure(error) }
+    guard isStill, taken.position.sequence == sequence, replica.applied.sequence == sequence else {
+      taken.end()
+      return .success(nil)
+    }
+    return .success(taken)
   }
 
-  /// Looks at the place of the replica while nothing is applied, and no writer appends. A writer that waits for PostgreSQL must
-  /// not delay the queue that applies, so this tries again until it has finished.
-  private func begin(at sequence: UInt64, until deadline: DispatchTime, _ body: () -> Void) -> Start {
-    while true {
-      let start = applying.sync {
-        turn.withLockIfAvailable { _ -> Start? in
-          guard isAllReadable, replica.isWhole else { return nil }
-          let reached = replica.applied.sequence
-          if reached > sequence { return .later(reached) }
-          if reached == sequence {
-            body()
-            return .here
-          }
-          return .before(install(LogStop(at: sequence)))
-        } ?? nil
-      }
-      if let start { return start }
-      guard DispatchTime.now() < deadline else { return .busy }
-      usleep(200)
+  /// Whether no entry is being applied, and none that this node appended waits for its store.
+  private var isStill: Bool {
+    !isApplying.load(ordering: .sequentiallyConsistent) && unpublished.load(ordering: .sequentiallyConsistent) == 0
+      && replica.isWhole
+  }
+
+  /// Arrives at the position of the replica, unless a writer is appending: it arrives itself. Runs on `applying`, which halts.
+  private func arriveIfIdle(at stop: LogStop) {
+    turn.withLockIfAvailable { _ in
+      guard isStill else { return }
+      let reached = replica.applied.sequence
+      if reached >= stop.sequence { stop.arrive(at: reached) }
     }
   }
 
-  /// Whether the reads of this node show everything that it appended.
-  private var isAllReadable: Bool { feed.epoch.map { feed.isReadable(in: $0) } ?? true }
-
-  private func install(_ stop: LogStop) -> LogStop {
+  private func install(_ stop: LogStop) {
     logStop.withLock { $0 = stop }
     stopSequence.store(stop.sequence, ordering: .sequentiallyConsistent)
-    return stop
   }
 
   private func end(_ ended: LogStop) {

@@ -76,6 +76,10 @@ package final class ClusterMember: Sendable {
   /// The position at which the replica is to halt, and its sequence, or the greatest number without one.
   let logStop = Mutex<LogStop?>(nil)
   let stopSequence = Atomic(UInt64.max)
+  /// Whether entries are being applied.
+  let isApplying = Atomic(false)
+  /// The sequence of an entry that the log has, but whose writer has not made it readable yet, or 0.
+  let unpublished = Atomic<UInt64>(0)
   /// Whether the threads must do nothing more.
   let isHalted = Atomic<Bool>(false)
   private let sessions = RequestLine("hearth.cluster.sessions")
@@ -440,7 +444,7 @@ package final class ClusterMember: Sendable {
       // A member that stops applies what it took, but does not wait for a disk.
       if let failure = state.withLock({ $0.failure }), failure.isFinal { return }
       do throws(ReplicaError) {
-        let changed = try replica.apply(entries)
+        let changed = try applyToStores(entries)
         if !changed.isEmpty { noteApplied(changed) }
         positions.withLock { positions in for entry in entries { positions.append(entry.position) } }
         if let last = entries.last { noted.store(last.position.sequence, ordering: .sequentiallyConsistent) }
@@ -455,6 +459,12 @@ package final class ClusterMember: Sendable {
       }
       usleep(Self.applyPause)
     }
+  }
+
+  private func applyToStores(_ entries: [SharedEntry]) throws(ReplicaError) -> Set<StoreName> {
+    isApplying.store(true, ordering: .sequentiallyConsistent)
+    defer { isApplying.store(false, ordering: .sequentiallyConsistent) }
+    return try replica.apply(entries)
   }
 
   /// The time before entries are applied again, in microseconds.

@@ -31,10 +31,13 @@ final class LogStop: Sendable {
     phase.withLock { phase in if case .halted = phase { phase = .passed(reached) } }
   }
 
-  /// Waits for the position, then runs `body` while the replica is there. Returns `nil` if it did, otherwise the sequence at
-  /// which the replica was later, or 0 if it did not get there before the deadline.
-  func run(until deadline: DispatchTime, _ body: () -> Void) -> UInt64? {
-    _ = arrived.wait(timeout: deadline)
+  /// Waits until the replica is at the position or after it. Returns `false` if that does not happen before the deadline. After
+  /// `true`, do not call it again.
+  func waitForArrival(until deadline: DispatchTime) -> Bool { arrived.wait(timeout: deadline) == .success }
+
+  /// Runs `body` if the replica is at the position, and lets it continue. Returns `nil` if it was there all the time, otherwise the
+  /// sequence at which it was later, or 0 if it did not get there.
+  func run(_ body: () -> Void) -> UInt64? {
     let isHalted = phase.withLock { phase in
       if case .awaited = phase { phase = .passed(0) }
       return if case .halted = phase { true } else { false }

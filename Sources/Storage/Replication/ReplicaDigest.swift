@@ -67,11 +67,14 @@ struct ReplicaSnapshots {
 
   func end() { for (_, snapshot) in stores { snapshot.end() } }
 
-  /// Returns the digest, or `nil` if `progress` returned `false`. Cost: reads everything.
+  /// Returns the digest, or `nil` if `progress` returned `false`. Ends the snapshots, each when it is read. Cost: reads
+  /// everything.
   /// - Throws: ``StorageError`` if a store cannot be read, or libcrypto fails.
   func digest(progress: (_ bytes: Int) -> Bool) throws(StorageError) -> ReplicaDigest? {
     var digest = ReplicaDigest(position: position, stores: [])
     var done = 0
+    var ended = 0
+    defer { for (_, snapshot) in stores.dropFirst(ended) { snapshot.end() } }
     for (name, snapshot) in stores {
       var writer = DigestWriter()
       let cursor = try snapshot.makeCursor()
@@ -82,7 +85,8 @@ struct ReplicaSnapshots {
         isAtEntry = try cursor.next()
       }
       guard let sum = writer.finish() else { throw .corruption(path: name.text, detail: "libcrypto failed") }
-      done += writer.bytes
+      snapshot.end()
+      (done, ended) = (done + writer.bytes, ended + 1)
       guard writer.entries > 0 else { continue }
       digest.stores.append(
         ReplicaDigest.Store(name: name, entries: writer.entries, bytes: writer.bytes, digest: sum))

@@ -313,7 +313,8 @@ package struct ClusterNode: Sendable {
   }
 
   private func takeoverRequest(at now: Int64) -> TableRequest? {
-    guard case .follower = role, takeover == nil, append == nil, ahead == nil, tail.isWhole, mayOwn, lease.holds(at: now),
+    guard case .follower = role, takeover == nil, append == nil, ahead == nil, tail.isWhole, mayOwn,
+      lease.holds(at: now),
       let session = lease.session, !isPending({ if case .takeOver = $0 { true } else { false } })
     else { return nil }
     guard let owner else {

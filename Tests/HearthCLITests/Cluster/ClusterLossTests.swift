@@ -78,7 +78,8 @@ import TestSupport
       try standby.sql("SELECT pg_promote()", in: "postgres")
       // The first commit waits for the new primary and for the repair.
       let isServing = OtherProcess.eventually(secondsMax: 60) {
-        (try? ServedCluster.send(cluster.ports[1 - owner], "PATCH", "\(Self.documents)/items/later", "{}"))?.status == 200
+        (try? ServedCluster.send(cluster.ports[1 - owner], "PATCH", "\(Self.documents)/items/later", "{}"))?.status
+          == 200
       }
       try #require(isServing, "\(cluster.nodes.map(\.process.output))")
       let isHealed = OtherProcess.eventually(secondsMax: 30) {

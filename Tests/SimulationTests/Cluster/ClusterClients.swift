@@ -162,8 +162,7 @@ final class ClusterClients {
       counts.commits += 1
       if commit.transaction != nil { counts.transactions += 1 }
       commits[number] = nil
-    case .failure(let status) where status.code == .unavailable || status.code == .internal:
-      // Another node is the owner, or the outcome is unknown.
+    case .failure(let status) where status.code == .unavailable || Self.isUnknown(status):
       // The answer to an earlier attempt says nothing about this one.
       if commit.attempt == attempt { retrySoon(number) }
     case .failure(let status):
@@ -171,6 +170,11 @@ final class ClusterClients {
       try refuse(commit, status)
       commits[number] = nil
     }
+  }
+
+  /// Whether a status says that the outcome of a commit is unknown.
+  private static func isUnknown(_ status: Status) -> Bool {
+    status.code == .internal && status.fault?.contains("the simulation ended the wait") == true
   }
 
   private func refuse(_ commit: Commit, _ status: Status) throws {
@@ -219,7 +223,7 @@ final class ClusterClients {
   }
 
   /// A service whose node lost the ownership refuses requests, until it is gone.
-  private static func expectUnavailable(_ error: any Error) throws {
+  static func expectUnavailable(_ error: any Error) throws {
     if error is Difference { throw error }
     guard Status(error, database: nil).code == .unavailable else { throw error }
   }
@@ -286,10 +290,11 @@ final class ClusterClients {
       cluster.witness.promise(time)
       counts.promises += 1
     } catch {
-      if error is Difference { throw error }
-      // Before the first commit, the database may not have existed at the time.
+      // At a time before the first commit, the database may not have existed.
       let code = Status(error, database: nil).code
-      guard code == .unavailable || code == .failedPrecondition || code == .invalidArgument else { throw error }
+      let isEarly = time < cluster.witness.twin.versions.first ?? .max
+      if isEarly, code == .failedPrecondition || code == .invalidArgument { return }
+      try Self.expectUnavailable(error)
     }
   }
 

@@ -42,7 +42,9 @@ final class MovingListener {
     client.onSnapshot = { [unowned self] in try check($0) }
     added = cluster.witness.acknowledged
     if let known { client.expect(known.documents, of: Self.target) }
-    do { try client.add(Self.target, selection, from: known?.token) } catch { return }
+    do { try client.add(Self.target, selection, from: known?.token) } catch {
+      return try ClusterClients.expectUnavailable(error)
+    }
     self.client = client
   }
 
@@ -55,7 +57,7 @@ final class MovingListener {
   func pull(eventsMax: Int? = nil) throws {
     guard let client, let node, !node.isPaused, node.life == life else { return }
     do { try client.pull(eventsMax: eventsMax ?? Int.random(in: 1...20, using: &cluster.random)) } catch {
-      if error is Difference { throw error }
+      try ClusterClients.expectUnavailable(error)
       breakOff()
     }
     // An application would give up its listener.

@@ -47,10 +47,21 @@ import TestSupport
   }
 
   @Test(arguments: ClusterFault.allCases) func faultsAreNoticed(_ fault: ClusterFault) async throws {
-    let noticed = try await onDedicatedThread {
-      try (1...400 as ClosedRange<UInt64>).first { try Self.play(seed: $0, fault).failure != nil }
+    let failure = try await onDedicatedThread {
+      for seed in 1...400 as ClosedRange<UInt64> {
+        if let failure = try Self.play(seed: seed, fault).failure { return failure }
+      }
+      return ""
     }
-    #expect(noticed != nil, "no seed notices \(fault)")
+    let expected =
+      switch fault {
+      case .ownerNotAsked: ["a read at a follower", "was acknowledged before"]
+      case .leaseNeverEnds: ["a read at the owner", "was promised", "was acknowledged before"]
+      case .floorIgnored: ["was promised"]
+      case .commitsNotNoted: ["no progress without faults"]
+      case .repeatedAsNew: ["the log has"]
+      }
+    #expect(expected.contains { failure.contains($0) }, "\(fault): \(failure)")
   }
 
   /// Otherwise a failure could not be repeated.

@@ -9,8 +9,8 @@ import Synchronization
 import TestSupport
 
 /// A node of a ``SimulatedCluster``: the protocol, a replica, and the service that it offers as the owner or as a
-/// follower. It is a ``ClusterMember`` and the parts of a server around it, without threads, sockets and clocks of the
-/// system.
+/// follower. It replaces a ``ClusterMember`` and the parts of a server around it, which have threads, sockets and clocks
+/// of the system.
 ///
 /// Unchecked, because either the thread of the simulation uses it or a ``ParkingThread``, never both.
 final class SimulatedNode: ProjectLog, @unchecked Sendable {
@@ -343,6 +343,10 @@ final class SimulatedNode: ProjectLog, @unchecked Sendable {
         services += 1
       } catch {
         // It could not write what an owner writes first.
+        switch error {
+        case StorageError.notOwner, StorageError.outcomeUnknown, ReplicaError.storage(.notOwner): break
+        default: cluster.failure = error
+        }
         guard self.life == life, serving === lease else { return }
         cluster.postLocally(to: self) { [self] in try handOver() }
       }

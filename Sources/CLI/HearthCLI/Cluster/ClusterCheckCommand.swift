@@ -1,5 +1,6 @@
 import Glibc
 import HearthServer
+import LogEngine
 import PostgresEngine
 import Replication
 import Transport
@@ -15,11 +16,12 @@ extension Command {
     ],
     details: """
       Each live node reads all of its data at the same entry of the log, and sends a digest. If the digests of two nodes
-      differ, the data of one of them is damaged. Clients can commit meanwhile. The verb connects to the
+      differ, one of them is damaged. Clients can commit meanwhile. The verb connects to the
       addresses of the nodes that `hearth cluster status` shows, so run it on a machine that reaches them.
 
-      A node that has not renewed its session for two seconds takes no part. The exit code is 1 if replicas differ, or
-      another node does not answer.
+      A node that has not renewed its session for two seconds takes no part. The exit code is 1 if replicas differ,
+      another node does not answer, or only one of several nodes could be read; it is 75 if another comparison was under way
+      for two minutes.
 
       \(ClusterAddress.details)
       """,
@@ -46,7 +48,9 @@ extension Command {
 /// One run of `hearth cluster check`.
 private struct ClusterCheck {
   /// The most positions that are tried.
-  private static let triesMax = 12
+  private static let triesMax = 20
+  /// The most waits for another comparison, of about a second each.
+  private static let waitsMax = 120
   /// The delays after which a node takes no part.
   private static let delaysMax = 2
 
@@ -56,6 +60,8 @@ private struct ClusterCheck {
   private var nodes: [(number: UInt32, address: NodeAddress)] = []
   private var missing: [(node: UInt32, reason: String)] = []
   private var absent: [UInt32] = []
+  /// The head of the log in PostgreSQL. The data files of a node that starts are at different positions up to it.
+  private let least: UInt64
   /// How often a node did not get to the position in time.
   private var delays: [UInt32: Int] = [:]
 
@@ -63,6 +69,7 @@ private struct ClusterCheck {
     identity = status.identity
     self.client = client
     owner = status.hasOwner ? status.state.owner : nil
+    least = status.state.head
     for member in status.state.members {
       guard status.state(of: member) == .live else {
         absent.append(member.node)
@@ -79,43 +86,36 @@ private struct ClusterCheck {
   mutating func run() throws -> ReplicaComparison {
     // The entries that the log is expected to get until all nodes have the question.
     var margin: UInt64 = 0
-    for _ in 0..<Self.triesMax {
-      let head = dropSilent(ask(at: nil))
-      guard !nodes.isEmpty else { break }
-      let answers = ask(at: head + margin)
-      var digests: [UInt32: ReplicaDigest] = [:]
-      var reached: UInt64 = 0
-      var (isLate, isBusy) = (false, false)
-      for (node, answer) in answers {
-        switch answer {
-        case .digest(let digest): digests[node] = digest
-        case .passed(let sequence): reached = max(reached, sequence)
-        case .late(let sequence):
-          isLate = true
-          delays[node, default: 0] += 1
-          // Such as one that loads a snapshot.
-          if delays[node] == Self.delaysMax { drop(node, "it is behind, at entry \(sequence) of the log") }
-        case .busy: isBusy = true
-        case .failed(let reason): drop(node, TerminalText.line(reason))
-        // It ended in the middle, or the question was withdrawn because of another node.
-        case .at, .none: break
-        }
+    var (tries, waits) = (0, 0)
+    while tries < Self.triesMax, waits < Self.waitsMax {
+      let head = max(dropSilent(ask(at: nil)), least)
+      guard !nodes.isEmpty else { return comparison([:]) }
+      let round = Round(ask(at: head + margin), at: head + margin)
+      for (node, reason) in round.failures { drop(node, TerminalText.line(reason)) }
+      if !round.digests.isEmpty, round.digests.count == nodes.count { return comparison(round.digests) }
+      if round.isBusy {
+        waits += 1
+        // Another command may wait as well.
+        usleep(UInt32.random(in: 500_000...1_500_000))
+        continue
       }
-      if !digests.isEmpty, digests.count == nodes.count {
-        return comparison(digests)
+      tries += 1
+      for (node, sequence) in round.delays where sequence < head {
+        delays[node, default: 0] += 1
+        // Such as one that loads a snapshot.
+        if delays[node] == Self.delaysMax { drop(node, "it is behind the others, at entry \(sequence) of the log") }
       }
-      if isBusy { sleep(1) }
-      if reached > head + margin {
-        margin = 4 * (reached - head) + 16
-      } else if isLate {
-        margin = 0
+      if round.reached > head + margin {
+        margin = 4 * (round.reached - head) + 16
+      } else if !round.delays.isEmpty {
+        margin /= 2
       }
     }
-    guard nodes.isEmpty else {
-      throw CommandFailure.failed(
-        "the nodes did not stop at the same entry of the log; try again when fewer clients commit")
+    guard waits < Self.waitsMax else {
+      throw CommandFailure(ExitCode.busy, "another comparison of these nodes is under way; try again later")
     }
-    return comparison([:])
+    throw CommandFailure.failed(
+      "the nodes did not stop at the same entry of the log; try again when fewer clients commit")
   }
 
   private func comparison(_ digests: [UInt32: ReplicaDigest]) -> ReplicaComparison {
@@ -148,5 +148,30 @@ private struct ClusterCheck {
   private mutating func drop(_ node: UInt32, _ reason: String) {
     nodes.removeAll { $0.number == node }
     missing.append((node, reason))
+  }
+}
+
+/// The answers to one question.
+private struct Round {
+  var digests: [UInt32: ReplicaDigest] = [:]
+  var failures: [(node: UInt32, reason: String)] = []
+  /// The nodes that did not get to the position, and where they were.
+  var delays: [(node: UInt32, sequence: UInt64)] = []
+  /// The greatest position of the nodes that were after it.
+  var reached: UInt64 = 0
+  var isBusy = false
+
+  init(_ answers: [UInt32: ReplicaAnswer], at sequence: UInt64) {
+    for (node, answer) in answers {
+      switch answer {
+      case .digest(let digest) where digest.position.sequence == sequence: digests[node] = digest
+      case .passed(let later): reached = max(reached, later)
+      case .late(let earlier): delays.append((node, earlier))
+      case .busy: isBusy = true
+      case .failed(let reason): failures.append((node, reason))
+      // It ended in the middle, or the question was withdrawn because of another node.
+      case .at, .none, .digest: break
+      }
+    }
   }
 }

@@ -20,7 +20,7 @@ struct ReplicaComparison {
   let digests: [UInt32: ReplicaDigest]
   /// The live nodes without a digest, and the reason.
   let missing: [(node: UInt32, reason: String)]
-  /// The registered nodes that do not run.
+  /// The registered nodes that have not renewed their sessions.
   let absent: [UInt32]
 
   /// The contents of the stores, sorted by name. A store has several rows if the replicas differ, the one that most nodes have
@@ -55,10 +55,12 @@ struct ReplicaComparison {
   }
 
   /// Whether more than half of the replicas are equal.
-  private var hasMajority: Bool { 2 * (digests.count - differing.count) > digests.count }
+  var hasMajority: Bool { 2 * (digests.count - differing.count) > digests.count }
 
-  /// Whether all live nodes took part, and their replicas are equal.
-  var isGood: Bool { missing.isEmpty && differing.isEmpty && !digests.isEmpty }
+  /// Whether all live nodes took part, and their replicas are equal. One replica of several says nothing.
+  var isGood: Bool {
+    missing.isEmpty && differing.isEmpty && (digests.count > 1 || digests.count == 1 && absent.isEmpty)
+  }
 
   // MARK: Text
 
@@ -69,7 +71,7 @@ struct ReplicaComparison {
       text += table(on: terminal) + "\n"
     }
     for (node, reason) in missing { text += terminal.red("node \(node) was not compared") + ": \(reason)\n" }
-    for node in absent { text += "node \(node) does not run, so it was not compared\n" }
+    for node in absent { text += "node \(node) has not renewed its session, so it was not compared\n" }
     return text + conclusion(on: terminal)
   }
 
@@ -102,11 +104,18 @@ struct ReplicaComparison {
         """
     }
     let nodes = differing.map { "node \($0)" }.joined(separator: ", ")
-    var text = terminal.red("the replica of \(nodes) differs from the others") + ".\n"
+    let isOne = differing.count == 1
+    var text =
+      terminal.red(isOne ? "the replica of \(nodes) differs" : "the replicas of \(nodes) differ")
+      + " from the others.\n"
+    for node in differing where !rows.contains(where: { $0.nodes.contains(node) && $0.nodes.count < digests.count }) {
+      text += "The data of node \(node) are the same, but not the log from which they come.\n"
+    }
     if let owner, differing.contains(owner) {
       text += "Node \(owner) owns the cluster: first let another one do so, with `hearth cluster drain \(owner)`.\n"
     }
-    return text + "Stop the node, move its data directory away, and start it: it loads the data anew.\n"
+    let each = isOne ? "the node" : "one node after the other"
+    return text + "Stop \(each), move its data directory away, and start it: it loads the data anew.\n"
   }
 
   // MARK: JSON
@@ -116,11 +125,12 @@ struct ReplicaComparison {
       json.add("ok", isGood)
       json.add("project", identity.project)
       json.add("cluster", Hexadecimal.text(identity.id))
+      json.add("hasMajority", hasMajority)
       if let sequence { json.add("entry", Int(clamping: sequence)) }
       json.add("nodes", digests.keys.sorted()) { node, json in
         json.add("node", Int(node))
         json.add("isOwner", node == owner)
-        json.add("isEqual", !differing.contains(node))
+        if hasMajority { json.add("isEqual", !differing.contains(node)) }
       }
       json.add("notCompared", missing) { missing, json in
         json.add("node", Int(missing.node))

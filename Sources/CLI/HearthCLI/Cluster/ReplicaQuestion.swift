@@ -26,8 +26,16 @@ final class ReplicaQuestion: Sendable {
     var bytes: [UInt32: Int] = [:]
     var partial: [UInt32: (line: [UInt8], stores: [ReplicaDigest.Store])] = [:]
     var streams: [UInt32: NodeStream] = [:]
+    /// The time at which each node was heard last, in milliseconds.
+    var heard: [UInt32: Int64] = [:]
     var isCancelled = false
   }
+
+  /// The time after which a node that sends nothing is given up, in milliseconds. One that reads its data sends a line twice a
+  /// second, after a wait of five seconds at most.
+  private static let silenceMilliseconds: Int64 = 30_000
+  /// The most stores that a node can have.
+  private static let storesMax = 10_000
 
   private let state = Mutex(State())
   private let changed = DispatchSemaphore(value: 0)
@@ -42,7 +50,9 @@ final class ReplicaQuestion: Sendable {
     for (number, address) in nodes {
       let stream = client.makeStream(
         receive: { question.receive($0, from: number) }, end: { question.ended(number) })
-      question.state.withLock { $0.streams[number] = stream }
+      question.state.withLock { state in
+        (state.streams[number], state.heard[number]) = (stream, Progress.now())
+      }
       client.open(stream, sequence.map(DigestMessage.target) ?? DigestMessage.path, at: address)
     }
     while question.state.withLock({ $0.answers.count }) < nodes.count {
@@ -53,8 +63,13 @@ final class ReplicaQuestion: Sendable {
     return question.state.withLock { $0.answers }
   }
 
-  /// Ends the other questions if the digests can no longer be compared.
+  /// Ends the questions to nodes that are silent, and all if the digests can no longer be compared.
   private func cancelIfVain() {
+    let now = Progress.now()
+    let silent = state.withLock { state in
+      state.streams.filter { now - (state.heard[$0.key] ?? now) > Self.silenceMilliseconds }.map(\.value)
+    }
+    for stream in silent { stream.close() }
     let streams = state.withLock { state -> [NodeStream] in
       let isVain = state.answers.values.contains { answer in
         switch answer {
@@ -73,6 +88,7 @@ final class ReplicaQuestion: Sendable {
 
   private func receive(_ bytes: UnsafeRawBufferPointer, from node: UInt32) {
     let stream = state.withLock { state in
+      state.heard[node] = Progress.now()
       for byte in bytes {
         guard byte == UInt8(ascii: "\n") else {
           if state.partial[node, default: ([], [])].line.count < DigestMessage.bytesMax {
@@ -80,7 +96,8 @@ final class ReplicaQuestion: Sendable {
           }
           continue
         }
-        let line = String(decoding: state.partial[node]?.line ?? [], as: UTF8.self)
+        let received = state.partial[node]?.line ?? []
+        let line = received.count < DigestMessage.bytesMax ? String(decoding: received, as: UTF8.self) : ""
         state.partial[node, default: ([], [])].line = []
         Self.take(DigestMessage(line), from: node, &state)
       }
@@ -97,7 +114,9 @@ final class ReplicaQuestion: Sendable {
     case .busy: state.answers[node] = .busy
     case .failed(let text): state.answers[node] = .failed(text)
     case .bytes(let count): state.bytes[node] = count
-    case .store(let store): state.partial[node, default: ([], [])].stores.append(store)
+    case .store(let store):
+      guard state.partial[node]?.stores.count ?? 0 < storesMax else { return }
+      state.partial[node, default: ([], [])].stores.append(store)
     case .end(let position):
       state.answers[node] = .digest(ReplicaDigest(position: position, stores: state.partial[node]?.stores ?? []))
     // A later version may send more.

@@ -44,9 +44,11 @@ final class DigestHandler: RequestHandler {
     var reported = DispatchTime.now()
     let outcome: DigestOutcome
     do throws(StorageError) {
+      // It cannot say when its replica will be there.
+      guard !member.status.isJoining else { return response.finish(.late(0)) }
       outcome = try member.digest(at: sequence, milliseconds: Self.waitMilliseconds) { bytes in
         let now = DispatchTime.now()
-        if now >= reported + .milliseconds(500) {
+        if bytes > 0, now >= reported + .milliseconds(500) {
           reported = now
           response.send(.bytes(bytes))
         }

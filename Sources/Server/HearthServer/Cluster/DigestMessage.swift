@@ -28,7 +28,11 @@ package enum DigestMessage: Equatable, Sendable {
   /// Returns the target of the question about the content at a sequence.
   package static func target(at sequence: UInt64) -> String { "\(path)?at=\(sequence)" }
 
-  /// The longest line, in bytes. A reader refuses a longer one.
+  /// Numbers from here on are refused, so that sums of others cannot overflow.
+  private static let sequenceMax: UInt64 = 1 << 60
+  private static let countMax = 1 << 50
+
+  /// The longest line, in bytes. A reader ignores a longer one.
   package static let bytesMax = 4096
 
   /// The line, with its line feed.
@@ -51,16 +55,17 @@ package enum DigestMessage: Equatable, Sendable {
   package init?(_ line: some StringProtocol) {
     let words = line.split(separator: " ", omittingEmptySubsequences: false)
     func number(_ place: Int) -> UInt64? { place < words.count ? UInt64(words[place]) : nil }
+    func sequence(_ place: Int) -> UInt64? { number(place).flatMap { $0 < Self.sequenceMax ? $0 : nil } }
     let message: DigestMessage? =
       switch (words.first, words.count) {
-      case ("at", 2): number(1).map { .at($0) }
-      case ("passed", 2): number(1).map { .passed($0) }
-      case ("late", 2): number(1).map { .late($0) }
+      case ("at", 2): sequence(1).map { .at($0) }
+      case ("passed", 2): sequence(1).map { .passed($0) }
+      case ("late", 2): sequence(1).map { .late($0) }
       case ("busy", 1): .busy
       case ("failed", _): .failed(words.dropFirst().joined(separator: " "))
-      case ("bytes", 2): Int(words[1]).map { .bytes($0) }
+      case ("bytes", 2): Self.count(words[1]).map { .bytes($0) }
       case ("store", 5): Self.store(words)
-      case ("end", 4): Self.end(number(1), number(2), number(3))
+      case ("end", 4): Self.end(sequence(1), sequence(2), number(3))
       default: nil
       }
     guard let message else { return nil }
@@ -68,10 +73,14 @@ package enum DigestMessage: Equatable, Sendable {
   }
 
   private static func store(_ words: [some StringProtocol]) -> DigestMessage? {
-    guard let name = StoreName(String(words[1])), let entries = Int(words[2]), let bytes = Int(words[3]),
-      let digest = Hexadecimal.bytes(words[4])
+    guard let name = StoreName(String(words[1])), let entries = count(words[2]), let bytes = count(words[3]),
+      let digest = Hexadecimal.bytes(words[4]), digest.count == 32
     else { return nil }
     return .store(ReplicaDigest.Store(name: name, entries: entries, bytes: bytes, digest: digest))
+  }
+
+  private static func count(_ text: some StringProtocol) -> Int? {
+    Int(text).flatMap { (0..<countMax).contains($0) ? $0 : nil }
   }
 
   private static func end(_ sequence: UInt64?, _ epoch: UInt64?, _ chain: UInt64?) -> DigestMessage? {
