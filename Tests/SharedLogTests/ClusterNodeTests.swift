@@ -209,6 +209,29 @@ import Testing
     #expect(pair.takeDone(1).last == .rejoin(.diverged))
   }
 
+  /// The only file with the last entry had it durably, so it is confirmed although no owner said so.
+  @Test func aReplicaWithTheLastEntryInOneFileTakesOver() {
+    var pair = owned()
+    for body in 1...3 as ClosedRange<UInt8> { pair.submit([body], 0, at: 3 * Self.second) }
+    let entries = pair.tables.entries
+    pair.nodes[1] = ClusterNode(
+      number: 2, after: entries[1].position, mark: pair.tables.head, secret: 1, renewal: 0)
+    for quarter in 13..<40 as Range<Int64> { pair.tick(1, at: quarter * Self.second / 4) }
+    #expect(pair.nodes[1].role == .owner(epoch: 2))
+    #expect(pair.takeDone(1).first == .apply(Array(entries[2...])))
+  }
+
+  /// An observation has a part of a long log.
+  @Test func aReplicaIsNotAheadOfALogThatItReadsInParts() {
+    var pair = owned()
+    for body in 1...20 as ClosedRange<UInt8> { pair.submit([body], 0, at: 3 * Self.second) }
+    pair.tables.pageMax = TableState.pageMin
+    pair.nodes[1] = ClusterNode(number: 2, after: LogPosition(), mark: pair.tables.head, secret: 1, renewal: 0)
+    for tick in 0..<30 as Range<Int64> { pair.tick(1, at: 3 * Self.second + tick) }
+    #expect(pair.nodes[1].tail.applied == pair.tables.head && !pair.nodes[1].tail.isAhead)
+    #expect(pair.takeDone(1).allSatisfy { if case .apply = $0 { true } else { false } })
+  }
+
   /// The tables do not answer the first node, but the second one tells it that it is the owner now.
   @Test func anOwnerStepsDownWhenAnotherNodeOwnsALaterEpoch() throws {
     var pair = owned()
@@ -271,7 +294,7 @@ import Testing
     let lost = SharedEntry(.batch, [1], after: LogPosition(), epoch: 1, secret: 1)
     let kept = SharedEntry(.batch, [2], after: LogPosition(), epoch: 1, secret: 1)
     func seen(_ entry: SharedEntry) -> StoreObservation {
-      StoreObservation(epoch: 1, owner: nil, confirmed: 0, firstSequence: 1, entries: [entry])
+      StoreObservation(epoch: 1, owner: nil, confirmed: 0, firstSequence: 1, entries: [entry], head: 1)
     }
     try tail.see(seen(lost))
     tail.confirm(upTo: kept.position)

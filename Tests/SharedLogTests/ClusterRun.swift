@@ -89,6 +89,7 @@ struct ClusterRun {
     if mutation == .divergesAtOnce { timing.healing = 0 }
     self.timing = timing
     visible = TableState(secret: Self.secret, skew: timing.skew, omission: mutation?.omission)
+    visible.pageMax = random.pick([1024, 1024, TableState.pageMin])
     durable = visible
     for number in 0..<3 {
       let machine = ClusterNode(
@@ -246,7 +247,7 @@ struct ClusterRun {
       return .observed(
         StoreObservation(
           epoch: seen.epoch, owner: seen.owner, confirmed: seen.entries.last?.position.sequence ?? seen.confirmed,
-          firstSequence: seen.firstSequence, entries: seen.entries))
+          firstSequence: seen.firstSequence, entries: seen.entries, head: seen.head))
     case (.lostIsRefused, nil): return .refused(found: nil)
     default: return reply
     }
@@ -331,12 +332,15 @@ struct ClusterRun {
     nodes[node].isPaused = false
     nodes[node].sent = [:]
     nodes[node].commit = nil
-    start(node)
+    // Some of its files are at the last entry, others at an earlier one.
+    let mark = nodes[node].replica.last ?? LogPosition()
+    nodes[node].replica.removeLast(min(nodes[node].replica.count, random.pick([0, 0, 1, 3])))
+    start(node, mark: mark)
   }
 
-  private mutating func start(_ node: Int) {
+  private mutating func start(_ node: Int, mark: LogPosition = LogPosition()) {
     nodes[node].machine = ClusterNode(
-      number: UInt32(node + 1), after: nodes[node].replica.last ?? LogPosition(), secret: Self.secret,
+      number: UInt32(node + 1), after: nodes[node].replica.last ?? LogPosition(), mark: mark, secret: Self.secret,
       renewal: UInt64(nodes[node].life) << 32, timing: timing)
   }
 

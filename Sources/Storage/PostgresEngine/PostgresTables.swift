@@ -167,7 +167,8 @@ package final class PostgresTables: SharedTables {
   // MARK: Reading
 
   /// Reads the state and the entries in one statement, and so in one snapshot. An observation has at most 1,024
-  /// entries and about 4 MiB, but at least one entry if there is one.
+  /// entries, and about 4 MiB after the first one: a long entry at the end of an epoch is confirmed only by the takeover after
+  /// it, so it must not fill an observation alone.
   private func observation(
     after sequence: UInt64, _ connection: PostgresConnection
   ) throws(PostgresFailure) -> StoreObservation {
@@ -199,7 +200,7 @@ package final class PostgresTables: SharedTables {
     }
     return StoreObservation(
       epoch: epoch, owner: mark, confirmed: confirmed, firstSequence: first, entries: entries, after: sequence,
-      previous: previous)
+      previous: previous, head: result.bits(0, 16) ?? 0)
   }
 
   private static let observe = PostgresStatement(
@@ -207,10 +208,12 @@ package final class PostgresTables: SharedTables {
     """
     SELECT c.epoch, c.owner, c.owner_session, c.confirmed, c.log_from, n.session, n.renewal,
       CASE WHEN n.is_live THEN 1::bigint ELSE 0::bigint END, l.seq, l.epoch, l.kind, l.chain, l.body,
-      (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, p.epoch, p.chain
+      (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, p.epoch, p.chain,
+      (SELECT max(seq) FROM hearth_log)
     FROM hearth_cluster c LEFT JOIN hearth_node n ON n.node = c.owner
     LEFT JOIN hearth_log p ON p.seq = $1::bigint LEFT JOIN (
-      SELECT seq, epoch, kind, chain, body, sum(octet_length(body)) OVER (ORDER BY seq) - octet_length(body) AS before
+      SELECT seq, epoch, kind, chain, body, sum(octet_length(body)) OVER (ORDER BY seq) - octet_length(body)
+        - first_value(octet_length(body)) OVER (ORDER BY seq) AS before
       FROM (SELECT * FROM hearth_log WHERE seq > $1::bigint ORDER BY seq LIMIT 1024) next
     ) l ON l.before < 4194304
     WHERE c.id = 1 ORDER BY l.seq

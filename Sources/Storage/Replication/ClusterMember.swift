@@ -221,17 +221,20 @@ package final class ClusterMember: Sendable {
   }
 
   /// Whether every entry up to a sequence is applied, and those who must know of it know it. If not, the entry may still be
-  /// applied soon; see ``afterApplying(_:)``. A replica whose files have later entries does not show this state. Cost: two
-  /// loads, and one lock.
+  /// applied soon; see ``afterApplying(_:)``. Cost: a load, and one lock.
   package func hasApplied(upTo sequence: UInt64) -> Bool {
-    let least = max(sequence, mark.load(ordering: .sequentiallyConsistent))
-    return noted.load(ordering: .sequentiallyConsistent) >= least && state.withLock { $0.failure == nil }
+    noted.load(ordering: .sequentiallyConsistent) >= sequence && state.withLock { $0.failure == nil }
+  }
+
+  /// Whether reads show every entry up to a sequence, as ``hasApplied(upTo:)``, and no entry that the log may have lost.
+  package func shows(upTo sequence: UInt64) -> Bool {
+    hasApplied(upTo: max(sequence, mark.load(ordering: .sequentiallyConsistent)))
   }
 
   /// Compares the replica with an index of the owner. Cost: a load, and two locks.
   package func comparison(with index: ReadIndex) -> ReadIndex.Comparison {
     let comparison = positions.withLock { $0.comparison(with: index.position) }
-    return comparison == .reached && !hasApplied(upTo: index.position.sequence) ? .ahead : comparison
+    return comparison == .reached && !shows(upTo: index.position.sequence) ? .ahead : comparison
   }
 
   /// Returns the position that a read of another node must show to be as new as one at this node, or `nil` if this node is

@@ -68,7 +68,10 @@ package final class EntryFeed: Sendable {
       state.entries.append(entry)
       state.bytes += entry.body.count
       while state.bytes > bytesMax, state.start < state.entries.count - 1, state.base < state.readable {
-        state.bytes -= state.entries[state.start].body.count
+        let dropped = state.entries[state.start]
+        state.bytes -= dropped.body.count
+        // The array keeps its place for a while, but not its memory.
+        state.entries[state.start] = SharedEntry(kind: dropped.kind, position: dropped.position, body: [])
         state.start += 1
         state.base += 1
       }

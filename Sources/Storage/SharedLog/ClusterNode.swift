@@ -58,6 +58,8 @@ package struct ClusterNode: Sendable {
     var time: Int64 = 0
     /// The time at which the last of them was sent.
     var last: Int64
+    /// The greatest head of the log that they showed.
+    var head: UInt64
   }
 
   package let number: UInt32
@@ -252,7 +254,9 @@ package struct ClusterNode: Sendable {
       return [.rejoin(error)]
     }
     guard !tail.isAhead else {
-      var ahead = ahead ?? Ahead(owner: observation.owner, last: sentAt)
+      var ahead = ahead ?? Ahead(owner: observation.owner, last: sentAt, head: observation.head)
+      // The owner appends entries, so it has not given up.
+      if observation.head > ahead.head { (ahead.time, ahead.head) = (0, observation.head) }
       // A node that was paused has not seen whether the log lacked them meanwhile.
       ahead.time += min(max(0, sentAt - ahead.last), timing.renewal)
       ahead.last = max(ahead.last, sentAt)
@@ -275,14 +279,14 @@ package struct ClusterNode: Sendable {
       }
     }
     // The rest of a long log follows at once.
-    if observation.entries.count >= EntryTail.manyEntries { nextPoll = .min }
+    if let last = observation.entries.last, last.position.sequence < observation.head { nextPoll = .min }
     return actions + applyConfirmed()
   }
 
   /// Whether the owner of the newest entries may append again those that the log lost.
   private func mayBeHealed(_ observation: StoreObservation, _ ahead: Ahead) -> Bool {
     guard let mark = observation.owner, mark.isLive, mark.owner != lease.session,
-      observation.epoch == tail.applied.epoch
+      observation.epoch == tail.newest.epoch
     else { return false }
     // An owner that renews its session gets more time.
     return ahead.time < (mark == ahead.owner ? timing.silence : timing.healing)

@@ -35,11 +35,13 @@ package struct EntryTail: Sendable {
   package init(after applied: LogPosition, mark: LogPosition = LogPosition(), secret: UInt64) {
     self.applied = applied
     self.mark = mark
+    // A data file has only entries that were durable.
+    confirmed = mark
     self.secret = secret
   }
 
-  /// The number of entries of an observation after which there may be more.
-  static let manyEntries = 64
+  /// The newest position of a data file.
+  var newest: LogPosition { isWhole ? applied : mark }
 
   /// Whether all data files are at the position after the last entry that was applied. Before that, some have later entries,
   /// which the log may have lost.
@@ -54,10 +56,8 @@ package struct EntryTail: Sendable {
     // although it was not truncated so far, the engine lost entries that were acknowledged.
     if observation.after == applied.sequence, observation.after >= observation.firstSequence {
       guard observation.previous == nil || observation.previous == applied else { throw .diverged }
-      isAhead = observation.previous == nil
-      if isAhead { return }
-      let last = observation.entries.last?.position ?? applied
-      isAhead = last.sequence < mark.sequence && observation.entries.count < Self.manyEntries
+      isAhead = observation.previous == nil || observation.head < mark.sequence
+      if observation.previous == nil { return }
     }
     let entries = Array(observation.entries.drop { $0.position.sequence <= applied.sequence })
     // The answer to an earlier request may be older than what was applied meanwhile.

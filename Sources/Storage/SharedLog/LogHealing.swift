@@ -21,6 +21,8 @@ struct RecentEntries: Sendable {
     bytes += entry.body.count
     while bytes > Self.bytesMax, start < entries.count - 1 {
       bytes -= entries[start].body.count
+      // The array keeps its place for a while, but not its memory.
+      entries[start] = SharedEntry(kind: entries[start].kind, position: entries[start].position, body: [])
       start += 1
     }
     // Half of the array is unused: move the rest, at a constant cost for each entry.

@@ -84,11 +84,14 @@ package struct StoreObservation: Equatable, Sendable {
   package let after: UInt64
   /// The position of the entry with the requested sequence, or `nil` if the log does not have it.
   package let previous: LogPosition?
+  /// The sequence of the last entry of the log. ``entries`` may end before it.
+  package let head: UInt64
 
   package init(
     epoch: UInt64, owner: OwnerMark?, confirmed: UInt64, firstSequence: UInt64, entries: [SharedEntry],
-    after: UInt64 = 0, previous: LogPosition? = nil
+    after: UInt64 = 0, previous: LogPosition? = nil, head: UInt64
   ) {
+    self.head = head
     self.after = after
     self.previous = previous
     self.epoch = epoch

@@ -36,6 +36,11 @@ package struct TableState: Sendable {
   package var firstSequence: UInt64 = 1
   /// The position before the first entry.
   package var origin = LogPosition()
+  /// The most entries of an observation.
+  package var pageMax = 1024
+  /// The least ``pageMax`` with which nodes find out that an entry is confirmed, unless more epochs than that had no commit. An
+  /// engine limits bytes, and takeovers have few.
+  package static let pageMin = 8
   package let secret: UInt64
   package let skew: Int64
   /// The position that was inserted last out of line, because ``Omission/predecessor`` permits it.
@@ -90,7 +95,8 @@ package struct TableState: Sendable {
     }
     return StoreObservation(
       epoch: epoch, owner: mark, confirmed: confirmed, firstSequence: firstSequence,
-      entries: entries.filter { $0.position.sequence > after }, after: after, previous: entry(after)?.position)
+      entries: Array(entries.filter { $0.position.sequence > after }.prefix(pageMax)), after: after,
+      previous: entry(after)?.position, head: head.sequence)
   }
 
   private mutating func append(_ entry: SharedEntry, _ behind: LogPosition) -> (TableReply, isWrite: Bool) {

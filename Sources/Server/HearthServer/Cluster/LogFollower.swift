@@ -239,13 +239,18 @@ final class LogFollower: ReadGate {
     }
     if let (stream, number) = question { Self.ask(number, stream) }
     guard !waiters.isEmpty else { return }
-    guard !member.hasApplied(upTo: sequence) else { return proceed(waiters, configuration) }
+    guard !member.shows(upTo: sequence) else { return proceed(waiters, configuration) }
     // The entries before the answer wait on the same queue.
     member.afterApplying { [self] in finish(waiters, sequence, configuration) }
   }
 
   private func finish(_ waiters: [Waiter], _ sequence: UInt64, _ configuration: Int64) {
     let status = member.status
+    if status.applied.sequence >= sequence, !member.shows(upTo: sequence) {
+      // A data file has later entries, which the log may have lost.
+      for waiter in waiters { waiter.answer(false) }
+      return
+    }
     guard status.applied.sequence >= sequence, status.failure == nil else {
       // The replica did not take the entries before the answer. The tables decide, and the next stream begins after them.
       for waiter in waiters { waiter.answer(false) }
