@@ -162,6 +162,20 @@ import Testing
     #expect(pair.takeDone(0) == [.healed(1)] && pair.tables.entries.count == 11)
   }
 
+  /// The steps back from the newest entry, of 1, 2, 4 and 8 entries, miss the two that are left.
+  @Test func aLogThatWasTruncatedIsHealed() {
+    var pair = owned()
+    for body in 1...20 as ClosedRange<UInt8> { pair.submit([body], 0, at: 3 * Self.second) }
+    let entries = pair.tables.entries
+    _ = pair.takeDone(0)
+    pair.tables.truncate(before: 15)
+    pair.tables.lose(5)
+    #expect(pair.tables.entries.map(\.position.sequence) == [15, 16])
+    pair.submit([21], 0, at: 3 * Self.second)
+    #expect(pair.takeDone(0).prefix(1) == [.healed(5)])
+    #expect(pair.tables.entries.prefix(7) == entries[14...])
+  }
+
   @Test func aLogWithATakeoverIsNotHealed() {
     var pair = owned()
     for body in 1...3 as ClosedRange<UInt8> { pair.submit([body], 0, at: 3 * Self.second) }

@@ -36,8 +36,9 @@ struct RecentEntries: Sendable {
 /// The repair of a log that lost its newest entries, although it had acknowledged them: an engine with asynchronous
 /// replication failed over. Its owner appends the same entries again, as long as no other node owns the log.
 ///
-/// It looks for an entry that the log still has, in steps of growing length, and appends those after it. An entry that is
-/// there already is only settled. Each append has the condition of a first one, so the log has one entry at a position
+/// It looks for an entry that the log still has, in steps of growing length, and appends those after it. If the log was
+/// truncated, such steps can miss the few entries that are left, so it looks at the newest ones one by one then. An entry that
+/// is there already is only settled. Each append has the condition of a first one, so the log has one entry at a position
 /// whatever happens.
 struct LogHealing: Sendable {
   /// The next task of the caller, or the outcome.
@@ -53,6 +54,9 @@ struct LogHealing: Sendable {
   /// The entry that is looked for, or appended.
   private var place: Int
   private var distance = 1
+  /// Whether it looks at the newest entries one by one, and the least place of that.
+  private var least: Int?
+  private static let singleMax = 256
   private var append: EntryAppend?
   private var count = 0
   /// How often the log lost entries during the repair.
@@ -74,9 +78,16 @@ struct LogHealing: Sendable {
     switch reply {
     case .settled: return appendNext()
     case .notSettled:
-      guard place > 0 else { return .failed }
-      place = max(0, place - distance)
-      distance *= 2
+      if let least {
+        guard place > least else { return .failed }
+        place -= 1
+      } else if place > 0 {
+        place = max(0, place - distance)
+        distance *= 2
+      } else {
+        least = max(0, entries.count - Self.singleMax)
+        place = entries.count - 1
+      }
       return .perform(request)
     default: return .perform(request)
     }

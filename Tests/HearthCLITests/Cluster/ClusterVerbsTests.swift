@@ -277,6 +277,8 @@ import TestSupport
     let other = try run(["drain", url, "2"])
     #expect(other.code == .code(0))
     #expect(other.output == "node 2 does not own the cluster, and will not until --undo\n")
+    // The node learns with its next renewal that the request was withdrawn.
+    try #require(OtherProcess.eventually { !first.isDraining })
     // A node that sees the request hands over, here by letting its session end.
     let isDone = DispatchSemaphore(value: 0)
     Thread {
