@@ -469,6 +469,8 @@ struct ClusterRun {
         }
         read.stage = .seen
         messages.append(.read(index))
+        // The moment between the two looks, which matters most.
+        if !isHealing, lost == nil, random.chance(oneIn: 30) { nodes[node].isPaused = true }
       } else {
         // A follower asks each node. One that is not the owner does not answer.
         for other in nodes.indices where other != node { messages.append(.readIndex(read: index, owner: other)) }

@@ -35,7 +35,7 @@ import TestSupport
 
   @Test(arguments: ClusterMutation.allCases)
   func mutationsAreNoticed(_ mutation: ClusterMutation) {
-    let noticed = (1...2000 as ClosedRange<UInt64>).first { seed in
+    let noticed = (1...1000 as ClosedRange<UInt64>).first { seed in
       var run = ClusterRun(seed: seed, mutation)
       do { try run.play(steps: Self.steps) } catch { return true }
       return false

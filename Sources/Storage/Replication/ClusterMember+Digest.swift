@@ -18,15 +18,20 @@ extension ClusterMember {
   ) throws(StorageError) -> DigestOutcome {
     let stop = LogStop(at: sequence)
     install(stop)
-    defer { end(stop) }
     let deadline = DispatchTime.now() + .milliseconds(milliseconds)
+    var isWanted = true
     repeat {
       // Without commits, nobody else arrives.
       applying.async { [self] in arriveIfIdle(at: stop) }
-      guard progress(0) else { return .cancelled }
-    } while !stop.waitForArrival(until: min(deadline, .now() + Self.lookInterval)) && DispatchTime.now() < deadline
+      isWanted = progress(0)
+    } while isWanted && !stop.waitForArrival(until: min(deadline, .now() + Self.lookInterval))
+      && DispatchTime.now() < deadline
     var snapshots: Result<ReplicaSnapshots?, StorageError> = .success(nil)
-    if let reached = stop.run({ snapshots = takeSnapshots(at: sequence) }) {
+    let reached = stop.run { if isWanted { snapshots = takeSnapshots(at: sequence) } }
+    // Commits pass without a look at it from here on.
+    end(stop)
+    guard isWanted else { return .cancelled }
+    if let reached {
       if case .success(let taken?) = snapshots { taken.end() }
       return reached == 0 ? .notReached(replica.applied.sequence) : .passed(reached)
     }

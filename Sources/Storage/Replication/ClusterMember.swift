@@ -226,12 +226,13 @@ package final class ClusterMember: Sendable {
     noted.load(ordering: .sequentiallyConsistent) >= sequence && state.withLock { $0.failure == nil }
   }
 
-  /// Whether reads show every entry up to a sequence, as ``hasApplied(upTo:)``, and no entry that the log may have lost.
+  /// Whether reads show every entry up to a sequence, as ``hasApplied(upTo:)``, and no entry that the log may have lost. Cost:
+  /// two loads, and one lock.
   package func shows(upTo sequence: UInt64) -> Bool {
     hasApplied(upTo: max(sequence, mark.load(ordering: .sequentiallyConsistent)))
   }
 
-  /// Compares the replica with an index of the owner. Cost: a load, and two locks.
+  /// Compares the replica with an index of the owner. Cost: two loads, and two locks.
   package func comparison(with index: ReadIndex) -> ReadIndex.Comparison {
     let comparison = positions.withLock { $0.comparison(with: index.position) }
     return comparison == .reached && !shows(upTo: index.position.sequence) ? .ahead : comparison

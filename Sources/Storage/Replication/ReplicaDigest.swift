@@ -108,13 +108,16 @@ private struct DigestWriter: ~Copyable {
   mutating func add(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
     entries += 1
     bytes += key.count + value.count
-    for part in [key, value] {
-      withUnsafeBytes(of: UInt64(part.count).littleEndian) { piece.append(contentsOf: $0) }
-      piece.append(contentsOf: part)
-    }
+    append(key)
+    append(value)
     guard piece.count >= Self.pieceBytes else { return false }
     flush()
     return true
+  }
+
+  private mutating func append(_ part: UnsafeRawBufferPointer) {
+    withUnsafeBytes(of: UInt64(part.count).littleEndian) { piece.append(contentsOf: $0) }
+    piece.append(contentsOf: part)
   }
 
   private mutating func flush() {

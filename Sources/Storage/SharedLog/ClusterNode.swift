@@ -52,6 +52,7 @@ package struct ClusterNode: Sendable {
     case leaving(epoch: UInt64)
   }
 
+  /// The time for which the replica has had entries that the log lost.
   private struct Ahead {
     let owner: OwnerMark?
     /// The time between the observations that showed it.
@@ -87,7 +88,7 @@ package struct ClusterNode: Sendable {
   private var healing: (work: LogHealing, number: Int)?
   /// Whether the log lacked nothing when this node looked because of the present append. Then the append was refused for
   /// another reason.
-  private var isWhole = false
+  private var isLogWhole = false
   /// How long the replica has had entries that the log lost, and the owner as it was seen at first.
   private var ahead: Ahead?
   private var isBroken = false
@@ -342,20 +343,20 @@ package struct ClusterNode: Sendable {
     let entry = SharedEntry(kind, body, after: tail.applied, epoch: epoch, secret: secret)
     let append = EntryAppend(entry, behind: tail.applied)
     self.append = append
-    isWhole = false
+    isLogWhole = false
     return healing == nil ? [send(append.request, now)] : []
   }
 
   private mutating func proceed(_ reply: TableReply?, _ now: Int64) -> [Action] {
     // The entry before it may be lost.
-    if append != nil, reply == .refused(found: nil), !isWhole, let recent, role != .follower {
+    if append != nil, reply == .refused(found: nil), !isLogWhole, let recent, role != .follower {
       return beginHealing(recent, now)
     }
-    return end(reply, now)
+    return finish(reply, now)
   }
 
   /// Handles the answer to an append, also if the log could not be repaired.
-  private mutating func end(_ reply: TableReply?, _ now: Int64) -> [Action] {
+  private mutating func finish(_ reply: TableReply?, _ now: Int64) -> [Action] {
     guard var append else { return [] }
     let step = append.receive(reply)
     if case .perform(let request) = step {
@@ -428,14 +429,14 @@ package struct ClusterNode: Sendable {
       return [action]
     case .healed(let count):
       healing = nil
-      isWhole = count == 0
+      isLogWhole = count == 0
       let actions = count > 0 ? [Action.healed(count)] : []
       if let append { return actions + [send(append.request, now)] }
       if case .leaving(let epoch) = role { return actions + begin(.handover, [], epoch, now) }
       return actions
     case .failed:
       healing = nil
-      return append == nil ? stepDown(now) : end(.refused(found: nil), now)
+      return append == nil ? stepDown(now) : finish(.refused(found: nil), now)
     }
   }
 

@@ -187,7 +187,7 @@ import TestSupport
   @Test func anotherLogDiffers() {
     let comparison = Self.comparison([1: Self.digest(7), 2: Self.digest(7), 3: Self.digest(7, chain: 9)])
     #expect(comparison.differing == [3] && !comparison.isGood)
-    #expect(Self.text(comparison).contains("The data of node 3 are the same, but not the log from which they come.\n"))
+    #expect(Self.text(comparison).contains("The data of node 3 is the same, but its log has another history.\n"))
   }
 
   @Test func aStoreThatAReplicaLacksIsShown() {

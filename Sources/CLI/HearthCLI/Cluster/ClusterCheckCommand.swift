@@ -16,8 +16,8 @@ extension Command {
     ],
     details: """
       Each live node reads all of its data at the same entry of the log, and sends a digest. If the digests of two nodes
-      differ, one of them is damaged. Clients can commit meanwhile. The verb connects to the
-      addresses of the nodes that `hearth cluster status` shows, so run it on a machine that reaches them.
+      differ, one of them is damaged. Clients can commit meanwhile. The verb connects to the addresses that `hearth cluster
+      status` shows, so run it on a machine that reaches them.
 
       A node that has not renewed its session for two seconds takes no part. The exit code is 1 if replicas differ,
       another node does not answer, or only one of several nodes could be read; it is 75 if another comparison was under way
@@ -170,7 +170,7 @@ private struct Round {
       case .busy: isBusy = true
       case .failed(let reason): failures.append((node, reason))
       // It ended in the middle, or the question was withdrawn because of another node.
-      case .at, .none, .digest: break
+      case .at, .silent, .digest: break
       }
     }
   }

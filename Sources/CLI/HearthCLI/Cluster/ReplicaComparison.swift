@@ -109,7 +109,7 @@ struct ReplicaComparison {
       terminal.red(isOne ? "the replica of \(nodes) differs" : "the replicas of \(nodes) differ")
       + " from the others.\n"
     for node in differing where !rows.contains(where: { $0.nodes.contains(node) && $0.nodes.count < digests.count }) {
-      text += "The data of node \(node) are the same, but not the log from which they come.\n"
+      text += "The data of node \(node) is the same, but its log has another history.\n"
     }
     if let owner, differing.contains(owner) {
       text += "Node \(owner) owns the cluster: first let another one do so, with `hearth cluster drain \(owner)`.\n"

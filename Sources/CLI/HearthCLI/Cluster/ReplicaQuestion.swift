@@ -16,7 +16,7 @@ enum ReplicaAnswer: Equatable, Sendable {
   case busy
   case failed(String)
   /// The node does not answer, or runs a version without digests.
-  case none
+  case silent
 }
 
 /// Questions to several nodes at the same time.
@@ -41,7 +41,7 @@ final class ReplicaQuestion: Sendable {
   private let changed = DispatchSemaphore(value: 0)
 
   /// Asks each node, and waits until all have answered, or one says that it cannot take part. Calls `show` with the bytes
-  /// that all have read together, ten times a second. Returns the answers; ``ReplicaAnswer/none`` for a node that had none.
+  /// that all have read together, ten times a second. Returns the answers; ``ReplicaAnswer/silent`` for a node that had none.
   static func ask(
     _ nodes: [(number: UInt32, address: NodeAddress)], at sequence: UInt64?, by client: NodeClient,
     show: (Int) -> Void
@@ -74,7 +74,7 @@ final class ReplicaQuestion: Sendable {
       let isVain = state.answers.values.contains { answer in
         switch answer {
         case .passed, .late, .busy: true
-        case .at, .digest, .failed, .none: false
+        case .at, .digest, .failed, .silent: false
         }
       }
       guard isVain, !state.isCancelled else { return [] }
@@ -127,7 +127,7 @@ final class ReplicaQuestion: Sendable {
   private func ended(_ node: UInt32) {
     state.withLock { state in
       state.streams[node] = nil
-      if state.answers[node] == nil { state.answers[node] = ReplicaAnswer.none }
+      if state.answers[node] == nil { state.answers[node] = .silent }
     }
     changed.signal()
   }
