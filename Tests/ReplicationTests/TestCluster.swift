@@ -204,12 +204,7 @@ final class TestNode {
 
   /// Adds 1 to a counter.
   func increment(_ store: StoreName) throws {
-    try write(store) { (transaction) throws(StorageError) in
-      let count = try transaction.count()
-      try transaction.put([0], withUnsafeBytes(of: count + 1) { [UInt8]($0) })
-      // Something that fills the memtables.
-      try transaction.put([1, UInt8(count % 50)], [UInt8](repeating: UInt8(truncatingIfNeeded: count), count: 300))
-    }
+    try write(store) { (transaction) throws(StorageError) in try transaction.increment() }
   }
 
   /// The counter in the replica.
@@ -291,10 +286,16 @@ func withBytes<R>(
 extension ReplicatedStore {
   /// Adds 1 to the counter of ``TestNode/increment(_:)``.
   func increment() throws(StorageError) {
-    try write { (transaction) throws(StorageError) in
-      let count = try transaction.count() + 1
-      try transaction.put([0], withUnsafeBytes(of: count) { [UInt8]($0) })
-      try transaction.put([1, UInt8(count % 50)], [UInt8](repeating: UInt8(truncatingIfNeeded: count), count: 300))
-    }
+    try write { (transaction) throws(StorageError) in try transaction.increment() }
+  }
+}
+
+extension KeyValueTransaction {
+  /// Adds 1 to a counter.
+  fileprivate func increment() throws(StorageError) {
+    let count = try count()
+    try put([0], withUnsafeBytes(of: count + 1) { [UInt8]($0) })
+    // Something that fills the memtables.
+    try put([1, UInt8(count % 50)], [UInt8](repeating: UInt8(truncatingIfNeeded: count), count: 300))
   }
 }

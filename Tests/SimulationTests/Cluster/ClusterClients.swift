@@ -125,36 +125,17 @@ final class ClusterClients {
     }
     let isNew = cluster.fault == .repeatedAsNew && attempt > 1
     let id = isNew ? RequestID.random(using: &random) : commit.request.id
-    let (life, answers) = (node.life, Answers(self, node))
+    let life = node.life
     do {
       try service.service.commit(
         commit.request.writes, transaction: commit.transaction, in: service.id, as: .admin, requestID: id
-      ) { result in answers.send(result, to: number, attempt, life) }
-    } catch { answers.send(.failure(Status(error, database: service.id)), to: number, attempt, life) }
-  }
-
-  /// Passes the outcomes of commits to the clients.
-  ///
-  /// Unchecked, as ``SimulatedNode``, whose work calls it.
-  private final class Answers: @unchecked Sendable {
-    private unowned let clients: ClusterClients
-    private let node: SimulatedNode
-
-    init(_ clients: ClusterClients, _ node: SimulatedNode) {
-      self.clients = clients
-      self.node = node
-    }
-
-    func send(_ result: Result<CommitOutcome, Status>, to number: Int, _ attempt: Int, _ life: Int) {
-      // A killed node answers nothing.
-      guard node.life == life else { return }
-      clients.cluster.postToClient { [unowned clients] in try clients.receive(result, of: number, attempt) }
-    }
+      ) { result in node.answer(result, to: number, attempt, inLife: life) }
+    } catch { node.answer(.failure(Status(error, database: service.id)), to: number, attempt, inLife: life) }
   }
 
   private func retrySoon(_ number: Int) { commits[number]?.deadline = cluster.now + 100_000 }
 
-  private func receive(_ result: Result<CommitOutcome, Status>, of number: Int, _ attempt: Int) throws {
+  func receive(_ result: Result<CommitOutcome, Status>, of number: Int, _ attempt: Int) throws {
     guard let commit = commits[number] else { return }
     switch result {
     case .success(let outcome):
@@ -237,33 +218,12 @@ final class ClusterClients {
     cluster.post(to: node) { [unowned self] in
       if let service = node.owned { return try check(service, since: began, isOwner: true) }
       guard node.followed != nil else { return }
-      let answer = ReadAnswer(self, node, began)
-      node.whenNewest { answer.read($0) }
-    }
-  }
-
-  /// A read that waits at a follower.
-  ///
-  /// Unchecked, as ``SimulatedNode``, which ends the wait.
-  private final class ReadAnswer: @unchecked Sendable {
-    private unowned let clients: ClusterClients
-    private let node: SimulatedNode
-    private let began: Int64
-
-    init(_ clients: ClusterClients, _ node: SimulatedNode, _ began: Int64) {
-      self.clients = clients
-      self.node = node
-      self.began = began
-    }
-
-    func read(_ isNewest: Bool) {
-      guard isNewest, let service = node.followed else { return }
-      do { try clients.check(service, since: began, isOwner: false) } catch { clients.cluster.failure = error }
+      node.whenNewest { node.read($0, since: began) }
     }
   }
 
   /// Reads, and checks that the answer is the state at some time since the read began.
-  private func check(_ service: SimulatedService, since began: Int64, isOwner: Bool) throws {
+  func check(_ service: SimulatedService, since began: Int64, isOwner: Bool) throws {
     do {
       let found = try service.documents(.latest)
       let witness = cluster.witness

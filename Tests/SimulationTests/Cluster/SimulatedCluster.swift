@@ -73,7 +73,7 @@ final class SimulatedCluster {
   private var stalled: [Message] = []
   private var threads: [ParkingThread] = []
   private var seconds: Int64 = 0
-  private lazy var clients = ClusterClients(self)
+  private(set) lazy var clients = ClusterClients(self)
 
   init(seed: UInt64, _ fault: ClusterFault? = nil) throws {
     self.fault = fault

@@ -1,3 +1,4 @@
+import DatabaseService
 import DocumentModel
 import DocumentStore
 import KeyValue
@@ -50,7 +51,6 @@ final class SimulatedNode: ProjectLog, @unchecked Sendable {
   private var pending: [Pending] = []
   private var sent: [Int: Int64] = [:]
   private var append: Append?
-  private var isResuming = false
   /// The entries that are not sent to the followers yet.
   private var unsent: [SharedEntry] = []
   private var lease: EpochLease?
@@ -253,9 +253,7 @@ final class SimulatedNode: ProjectLog, @unchecked Sendable {
 
   /// Continues the writer whose commit is certain.
   private func continueWriter() throws {
-    guard let append, append.fate != nil, !isResuming else { return }
-    isResuming = true
-    defer { isResuming = false }
+    guard let append, append.fate != nil else { return }
     cluster.running = append.thread
     try finish(append.thread.resume(), append.thread)
   }
@@ -380,6 +378,20 @@ final class SimulatedNode: ProjectLog, @unchecked Sendable {
     if isOwned { owned = nil }
     if isFollowed { followed = nil }
     services += 1
+  }
+
+  // MARK: Answers to clients
+
+  /// Sends the outcome of a commit to its client. A killed node answers nothing.
+  func answer(_ result: Result<CommitOutcome, Status>, to number: Int, _ attempt: Int, inLife life: Int) {
+    guard self.life == life else { return }
+    cluster.postToClient { [unowned cluster] in try cluster.clients.receive(result, of: number, attempt) }
+  }
+
+  /// Reads for a client that has waited until the replica is as new as the owner.
+  func read(_ isNewest: Bool, since began: Int64) {
+    guard isNewest, let followed else { return }
+    do { try cluster.clients.check(followed, since: began, isOwner: false) } catch { cluster.failure = error }
   }
 
   // MARK: Read index
