@@ -63,6 +63,20 @@ import TestSupport
     _ = lock
   }
 
+  /// A second close would be that of a file which another thread opened meanwhile.
+  @Test func aRefusedLockClosesItsFileOnce() throws {
+    let directory = try TemporaryDirectory()
+    let lock = try DataDirectoryLock(directory: directory.path)
+    let failures = startThreads(4) { thread -> Int in
+      (0..<20_000).count { _ in
+        if thread == 0 { return (try? DataDirectoryLock(directory: directory.path)) != nil }
+        return close(open("/dev/null", O_RDONLY | O_CLOEXEC)) != 0
+      }
+    }()
+    #expect(failures == [0, 0, 0, 0])
+    withExtendedLifetime(lock) {}
+  }
+
   /// A child process that is just being started has copies of all descriptors for a moment.
   @Test func aLockEndsEvenIfItsDescriptorWasCopied() throws {
     let directory = try TemporaryDirectory()

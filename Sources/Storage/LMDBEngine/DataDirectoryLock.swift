@@ -15,7 +15,7 @@ package final class DataDirectoryLock: Sendable {
 
   /// The path of the lock file.
   package let path: String
-  private let descriptor: Int32
+  private let file: Descriptor
 
   /// Takes the lock of a data directory, which must exist.
   /// - Throws: ``StorageError/locked(path:holder:)`` if another process, or another object in this one, has the
@@ -23,31 +23,18 @@ package final class DataDirectoryLock: Sendable {
   ///   ``StorageError/system(operation:path:code:)`` if a system call fails.
   package init(directory: String) throws(StorageError) {
     path = "\(directory)/\(Self.fileName)"
-    descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw .systemCall("open", path: path) }
-    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-      let code = errno
-      let holder = Self.holder(descriptor)
-      close(descriptor)
-      guard code == EWOULDBLOCK else { throw .system(operation: "flock", path: path, code: code) }
-      throw .locked(path: directory, holder: holder)
+    // From here on, an error ends the object, and its end closes the file.
+    file = try Descriptor(path: path, flags: O_RDWR | O_CREAT, mode: 0o600)
+    guard flock(file.number, LOCK_EX | LOCK_NB) == 0 else {
+      guard errno == EWOULDBLOCK else { throw .systemCall("flock", path: path) }
+      throw .locked(path: directory, holder: Self.holder(file.number))
     }
-    do throws(StorageError) {
-      try writeText("process \(getpid())")
-    } catch {
-      Self.release(descriptor)
-      throw error
-    }
+    try writeText("process \(getpid())")
   }
-
-  deinit { Self.release(descriptor) }
 
   /// Releases the lock. Closing the descriptor alone is not enough: a child process that is just being started has
   /// a copy of it until it executes its program.
-  private static func release(_ descriptor: Int32) {
-    flock(descriptor, LOCK_UN)
-    close(descriptor)
-  }
+  deinit { flock(file.number, LOCK_UN) }
 
   /// Adds the server's URL to the text that other processes see. Call it once the server listens.
   /// - Throws: ``StorageError`` if the file cannot be written.
@@ -59,10 +46,8 @@ package final class DataDirectoryLock: Sendable {
   ///
   /// The file may be left from a process that ended, so call this only after ``init(directory:)`` threw `locked`.
   package static func announcedURL(directory: String) -> String? {
-    let descriptor = open("\(directory)/\(fileName)", O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    let text = holder(descriptor)
+    guard let file = try? Descriptor(path: "\(directory)/\(fileName)", flags: O_RDONLY) else { return nil }
+    let text = holder(file.number)
     guard text.hasSuffix(")"), let start = text.lastIndex(of: "(") else { return nil }
     return String(text[text.index(after: start)...].dropLast())
   }
@@ -72,18 +57,19 @@ package final class DataDirectoryLock: Sendable {
   ///
   /// It takes a shared lock for a moment, so another process that tries to lock the directory just then fails.
   package static func holder(ofDirectory directory: String) -> String? {
-    let descriptor = open("\(directory)/\(fileName)", O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { release(descriptor) }
-    guard flock(descriptor, LOCK_SH | LOCK_NB) != 0, errno == EWOULDBLOCK else { return nil }
-    return holder(descriptor)
+    guard let file = try? Descriptor(path: "\(directory)/\(fileName)", flags: O_RDONLY) else { return nil }
+    guard flock(file.number, LOCK_SH | LOCK_NB) != 0 else {
+      flock(file.number, LOCK_UN)
+      return nil
+    }
+    return errno == EWOULDBLOCK ? holder(file.number) : nil
   }
 
   /// Replaces the text. A reader may see it cut short, but never mixed with an older text.
   private func writeText(_ text: String) throws(StorageError) {
-    guard ftruncate(descriptor, 0) == 0 else { throw .systemCall("ftruncate", path: path) }
+    guard ftruncate(file.number, 0) == 0 else { throw .systemCall("ftruncate", path: path) }
     var line = "\(text)\n"
-    let written = line.withUTF8 { pwrite(descriptor, $0.baseAddress, min($0.count, Self.textBytesMax), 0) }
+    let written = line.withUTF8 { pwrite(file.number, $0.baseAddress, min($0.count, Self.textBytesMax), 0) }
     guard written > 0 else { throw .systemCall("pwrite", path: path) }
   }
 
