@@ -266,6 +266,22 @@ import Testing
     #expect(pair.nodes[0].role == .follower && pair.nodes[1].role == .owner(epoch: 2))
   }
 
+  /// The first node stepped down for a takeover that the engine then loses. Its session is live, but it does not own the
+  /// store any more.
+  @Test func aSessionThatOwnsNothingMoreIsGivenUp() throws {
+    var pair = owned()
+    let before = pair.tables
+    for quarter in 0..<20 as Range<Int64> { pair.tick(1, at: quarter * Self.second / 4) }
+    #expect(pair.nodes[0].noteOwner(in: 2, at: 0) == [.stepDown])
+    pair.tables = before
+    pair.nodes[1] = ClusterNode(number: 2, after: LogPosition(), secret: 1, renewal: 1 << 32)
+    for quarter in 20..<40 as Range<Int64> {
+      for node in 0...1 { pair.tick(node, at: quarter * Self.second / 4) }
+    }
+    #expect(pair.nodes.filter { $0.role == .owner(epoch: 2) }.count == 1)
+    #expect(pair.tables.entries.map(\.kind) == [.takeover, .takeover])
+  }
+
   @Test func anOwnerThatRenewsIsNotReplaced() {
     var pair = owned()
     for quarter in 12..<60 as Range<Int64> {

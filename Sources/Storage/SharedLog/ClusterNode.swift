@@ -277,6 +277,10 @@ package struct ClusterNode: Sendable {
         actions += expect(entry, isDurable: false)
         // It is visible, but is it durable?
         if !isPending({ $0 == .settle(entry.position) }) { actions.append(send(.settle(entry.position), now)) }
+      } else if takeover == nil, append == nil, observation.head == tail.applied.sequence {
+        // This node stepped down, but the engine lost the takeover that was the reason. While the session lasts, no node
+        // takes over.
+        lease.giveUp()
       }
     }
     // The rest of a long log follows at once.

@@ -25,6 +25,12 @@ package struct NodeLease: Sendable {
   /// Whether the lease is in force.
   package func holds(at now: Int64) -> Bool { session != nil && now < until }
 
+  /// Ends the session. The next request begins another one, which tells the tables that this one is over.
+  package mutating func giveUp() {
+    session = nil
+    nextRequest = .min
+  }
+
   /// Returns the request that is due, or `nil`. The caller passes its answer to ``receive(_:to:sentAt:)``.
   package mutating func request(at now: Int64, confirmed: UInt64) -> TableRequest? {
     guard now >= nextRequest else { return nil }
@@ -52,9 +58,8 @@ package struct NodeLease: Sendable {
       if renewed == session { until = max(until, sentAt + timing.lease) }
     case (.renew(let renewed, _, _), .sessionOver(let found)):
       guard renewed == session else { return true }
-      session = nil
+      giveUp()
       last = found
-      nextRequest = .min
       return false
     default: break
     }
