@@ -19,12 +19,7 @@ package final class EntryFeed: Sendable {
   private struct State {
     /// The epoch, or `nil` while this node is not the owner.
     var epoch: UInt64?
-    /// The sequence before the first entry.
-    var base: UInt64 = 0
-    /// The entries that are kept, from `start` on.
-    var entries: [SharedEntry] = []
-    var start = 0
-    var bytes = 0
+    var entries: NewestEntries?
     /// The sequence up to which all entries are readable.
     var readable: UInt64 = 0
     /// Readable sequences after the first one that is not.
@@ -36,7 +31,7 @@ package final class EntryFeed: Sendable {
     var observers: [Int: @Sendable () -> Void] = [:]
     var lastObserver = 0
 
-    var head: UInt64 { base + UInt64(entries.count - start) }
+    var head: UInt64 { entries?.last.position.sequence ?? 0 }
   }
 
   private let state = Mutex(State())
@@ -50,7 +45,7 @@ package final class EntryFeed: Sendable {
     let sequence = takeover.position.sequence
     wake { state in
       state = State(
-        epoch: takeover.position.epoch, base: sequence - 1, entries: [takeover], bytes: takeover.body.count,
+        epoch: takeover.position.epoch, entries: NewestEntries(from: takeover, bytesMax: bytesMax),
         readable: sequence, observers: state.observers, lastObserver: state.lastObserver)
     }
   }
@@ -65,21 +60,7 @@ package final class EntryFeed: Sendable {
   func append(_ entry: SharedEntry) {
     state.withLock { state in
       guard state.epoch == entry.position.epoch, entry.position.sequence == state.head + 1 else { return }
-      state.entries.append(entry)
-      state.bytes += entry.body.count
-      while state.bytes > bytesMax, state.start < state.entries.count - 1, state.base < state.readable {
-        let dropped = state.entries[state.start]
-        state.bytes -= dropped.body.count
-        // The array keeps its place for a while, but not its memory.
-        state.entries[state.start] = SharedEntry(kind: dropped.kind, position: dropped.position, body: [])
-        state.start += 1
-        state.base += 1
-      }
-      // Half of the array is unused: move the rest, at a constant cost for each entry.
-      if state.start > 1024, state.start > state.entries.count / 2 {
-        state.entries.removeFirst(state.start)
-        state.start = 0
-      }
+      state.entries?.append(entry, dropping: state.readable)
     }
   }
 
@@ -121,7 +102,7 @@ package final class EntryFeed: Sendable {
 
   /// The position of the newest entry. It may not be readable yet.
   package var headPosition: LogPosition {
-    state.withLock { state in state.entries.last?.position ?? LogPosition(sequence: state.head) }
+    state.withLock { state in state.entries?.last.position ?? LogPosition() }
   }
 
   /// The sequence up to which the reads of this node show all entries.
@@ -145,12 +126,12 @@ package final class EntryFeed: Sendable {
   package func entries(after sequence: UInt64, in epoch: UInt64, bytesMax: Int) -> Reading {
     state.withLock { state in
       guard state.epoch == epoch else { return .over }
-      guard sequence >= state.base, sequence <= state.head else { return .behind }
+      guard let entries = state.entries, sequence >= entries.first - 1, sequence <= state.head else { return .behind }
       var found: [SharedEntry] = []
       var bytes = 0
       var next = sequence + 1
       while next <= state.readable, bytes < bytesMax {
-        let entry = state.entries[state.start + Int(next - state.base - 1)]
+        let entry = entries[next]
         found.append(entry)
         bytes += entry.body.count
         next += 1

@@ -83,7 +83,7 @@ package struct ClusterNode: Sendable {
   private var takeover: SharedEntry?
   private var append: EntryAppend?
   /// The entries of this node's epoch while it is the owner.
-  private var recent: RecentEntries?
+  private var recent: NewestEntries?
   /// The repair of the log, and the number of its request.
   private var healing: (work: LogHealing, number: Int)?
   /// Whether the log lacked nothing when this node looked because of the present append. Then the append was refused for
@@ -316,7 +316,7 @@ package struct ClusterNode: Sendable {
     guard tail.applied == takeover.position, let note = TakeoverNote(takeover.body), note.owner == lease.session
     else { return actions }
     role = .owner(epoch: takeover.position.epoch)
-    recent = RecentEntries(from: takeover)
+    recent = NewestEntries(from: takeover, bytesMax: LogHealing.bytesMax)
     actions.append(.adopt(epoch: takeover.position.epoch, floor: note.floor))
     return actions
   }
@@ -417,7 +417,7 @@ package struct ClusterNode: Sendable {
     return beginHealing(recent, now)
   }
 
-  private mutating func beginHealing(_ recent: RecentEntries, _ now: Int64) -> [Action] {
+  private mutating func beginHealing(_ recent: NewestEntries, _ now: Int64) -> [Action] {
     let work = LogHealing(recent.all)
     let action = send(work.request, now)
     healing = (work, lastNumber)

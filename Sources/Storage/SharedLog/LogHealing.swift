@@ -1,38 +1,5 @@
 import LogEngine
 
-/// The newest entries of an owner's epoch, which the log has durably. They begin with its takeover, unless that was too long
-/// ago.
-struct RecentEntries: Sendable {
-  /// About so many bytes of bodies are kept, and at least the newest entry. Those that an ``EntryFeed`` keeps as well take no
-  /// more memory.
-  static let bytesMax = 16 << 20
-
-  private var entries: [SharedEntry]
-  private var start = 0
-  private var bytes: Int
-
-  init(from takeover: SharedEntry) { (entries, bytes) = ([takeover], takeover.body.count) }
-
-  /// The entries, the oldest first. Cost: a copy.
-  var all: [SharedEntry] { Array(entries[start...]) }
-
-  mutating func append(_ entry: SharedEntry) {
-    entries.append(entry)
-    bytes += entry.body.count
-    while bytes > Self.bytesMax, start < entries.count - 1 {
-      bytes -= entries[start].body.count
-      // The array keeps its place for a while, but not its memory.
-      entries[start] = SharedEntry(kind: entries[start].kind, position: entries[start].position, body: [])
-      start += 1
-    }
-    // Half of the array is unused: move the rest, at a constant cost for each entry.
-    if start > 1024, start > entries.count / 2 {
-      entries.removeFirst(start)
-      start = 0
-    }
-  }
-}
-
 /// The repair of a log that lost its newest entries, although it had acknowledged them: an engine with asynchronous
 /// replication failed over. Its owner appends the same entries again, as long as no other node owns the log.
 ///
@@ -49,6 +16,10 @@ struct LogHealing: Sendable {
     /// Another owner has the log, or it lost more than this node keeps.
     case failed
   }
+
+  /// About so many bytes of bodies an owner keeps to repair the log. Those that an ``EntryFeed`` keeps as well take no more
+  /// memory.
+  static let bytesMax = 16 << 20
 
   private let entries: [SharedEntry]
   /// The entry that is looked for, or appended.
