@@ -22,11 +22,19 @@ extension AnyNodeRequests {
       if method.elementsEqual("Listen/channel".utf8) { return channelDatabase(query, of: project) }
       return message(request.body, of: method, in: project)
     }
-    guard let id = DocumentsPath.database(in: path), id.project.utf8.elementsEqual(project.utf8),
-      !mayName(momentIn: query),
-      !mayName(momentInJSON: request.body)
-    else { return nil }
+    guard !mayName(momentIn: query), !mayName(momentInJSON: request.body) else { return nil }
+    if isUsual(path, of: project) { return DatabaseID.defaultDatabase }
+    guard let id = DocumentsPath.database(in: path), id.project.utf8.elementsEqual(project.utf8) else { return nil }
     return id.database
+  }
+
+  /// Whether a path is below the default database of a project, without an encoded character before that. Cost: no
+  /// allocation.
+  private static func isUsual(_ path: UnsafeRawBufferPointer, of project: String) -> Bool {
+    guard let rest = path.dropping("/v1/projects/"), rest.count > project.utf8.count else { return false }
+    let end = project.utf8.count
+    return UnsafeRawBufferPointer(rebasing: rest[..<end]).elementsEqual(project.utf8)
+      && UnsafeRawBufferPointer(rebasing: rest[end...]).dropping("/databases/(default)/documents") != nil
   }
 
   /// Returns the database in the query of a request that opens a channel.

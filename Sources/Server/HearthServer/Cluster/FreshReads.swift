@@ -1,3 +1,4 @@
+import DocumentModel
 import Gateway
 import GatewayCore
 import Replication
@@ -44,10 +45,13 @@ final class FreshReads: RequestHandler {
 
   /// Whether the request reads a database that the replica has.
   private func isReadable(_ request: borrowing HTTPRequest) -> Bool {
-    guard let database = HTTPGateway.databaseRead(by: request, of: project), let name = StoreName(database: database)
-    else { return false }
-    return replica.loggedStore(name) != nil
+    guard let database = HTTPGateway.databaseRead(by: request, of: project) else { return false }
+    let name = database == DatabaseID.defaultDatabase ? Self.usual : StoreName(database: database)
+    return name.map { replica.loggedStore($0) != nil } ?? false
   }
+
+  /// The store that most requests read.
+  private static let usual = StoreName(database: DatabaseID.defaultDatabase)
 
   func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
     guard isReadable(request), let held = HeldRequest(request, exchange) else {

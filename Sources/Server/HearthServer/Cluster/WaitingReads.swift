@@ -82,9 +82,11 @@ final class WaitingReads {
   }
 
   private func handle(_ requests: [HeldRequest], isNewest: Bool) {
-    // The next question is on its way while the responses to these requests are sent.
-    isBusy = false
-    askSoon()
+    // The clients that get these responses send their next requests soon. Those share the next question, too.
+    loop.atNextTurn { [self] in
+      isBusy = false
+      askSoon()
+    }
     for request in requests {
       // A large batch does not delay the sockets.
       if loop.hasTime {
