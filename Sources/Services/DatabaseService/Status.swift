@@ -152,7 +152,7 @@ package struct Status: Error, Equatable, Sendable {
       case .storageFull, .tooManyReaders, .tooManyDatabases: (.resourceExhausted, error.description)
       case .diskFull: (.resourceExhausted, "no space left on the disk of the server; free some, then try again")
       case .oversized: (.invalidArgument, error.description)
-      case .locked, .openLog, .openReplica:
+      case .locked, .openLog, .openReplica, .unfinishedCopy:
         (.failedPrecondition, "another process uses the data of this server; stop it, then try again")
       case .unsupportedFormat:
         (.failedPrecondition, "another version of hearth wrote the data of this server; use a newer hearth")

@@ -25,6 +25,8 @@ public enum StorageError: Error, Equatable, Sendable {
   /// The directory is the replica of a node of a cluster that runs or was killed. Its files lack the newest commits, and may
   /// have parts of some; the log of the cluster has them.
   case openReplica(path: String)
+  /// The directory is a copy of a cluster that was interrupted. Its files may have parts of commits.
+  case unfinishedCopy(path: String)
   /// Users other than the owner can access a file or directory with secrets.
   case exposed(path: String)
   /// A system call failed. `operation` names the call, and `code` is its `errno`.
@@ -76,6 +78,8 @@ extension StorageError: CustomStringConvertible {
       "\(path) is the replica of a node of a cluster that runs or was killed, so the newest commits are in PostgreSQL and "
         + "not in its files; serve it with --cluster; to use the files, stop the node with SIGTERM (start it first if it "
         + "was killed), which moves the commits there; to read while the cluster runs, ask a node: hearth export --server URL"
+    case .unfinishedCopy(let path):
+      "\(path) is a copy of a cluster that was interrupted, so a part of it may be missing; run `hearth cluster copy` again"
     case .exposed(let path):
       "\(path) holds secrets, but users other than its owner may read it; run `chmod go= \(path)` and replace "
         + "the keys in it, which may be known"

@@ -61,12 +61,7 @@ extension ClusterMember {
   /// Loads the replica. On `applying`, so nothing is applied meanwhile.
   private func join(after error: ReplicaError?) {
     guard let joining else { return }
-    // The commits of a replica that diverged are nowhere else, so its files are kept.
-    let aside: String? =
-      switch error {
-      case .diverged, .missingStore: ReplicaFolder.divergedName()
-      default: nil
-      }
+    let aside = ReplicaFolder.aside(after: error)
     noted.store(0, ordering: .sequentiallyConsistent)
     positions.withLock { $0.removeAll() }
     replica.detach(flushes: aside != nil)
@@ -114,18 +109,10 @@ extension ClusterMember {
         tell(.loading(bytes: bytes, of: total))
       })
     do {
-      if try loader.load(aside: aside) == nil {
-        guard error != .truncated else {
-          throw JoinFailure(text: "there is no snapshot yet, and the log does not begin with its first entry")
-        }
-        // The log has everything. Otherwise the next observation says that it is truncated.
-        try loader.loadNothing(aside: aside)
-      }
+      try loader.load(after: error, aside: aside)
       try replica.attach(try joining.folder.existing())
     } catch let error as SnapshotLoadingError {
       throw JoinFailure(text: error.text)
-    } catch let error as JoinFailure {
-      throw error
     } catch {
       throw JoinFailure(text: "\(error)")
     }

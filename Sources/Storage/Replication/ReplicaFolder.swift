@@ -165,8 +165,13 @@ package struct ReplicaFolder: Sendable {
     try file.sync()
   }
 
-  /// Returns the name of a folder for data files with another history.
-  static func divergedName() -> String {
+  /// Returns the name of a new folder for the data files of a replica that cannot continue, or `nil` if they are of no use. The
+  /// commits of one that diverged are nowhere else.
+  static func aside(after error: ReplicaError?) -> String? {
+    switch error {
+    case .diverged, .missingStore: break
+    default: return nil
+    }
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)
     return "replica.diverged-\(now.tv_sec)-\(now.tv_nsec / 1_000_000)"

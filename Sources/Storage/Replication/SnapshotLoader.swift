@@ -46,9 +46,19 @@ final class SnapshotLoader {
     self.progress = progress
   }
 
-  /// Loads a snapshot and replaces the data files of the replica with it; see ``ReplicaFolder/replace(with:aside:)``.
-  /// Returns the head, or `nil` if there is no snapshot.
-  func load(aside: String?) throws(SnapshotLoadingError) -> SnapshotHead? {
+  /// Replaces the data files of the replica, because it is new (`nil`) or an error ended it, with those of a snapshot; see
+  /// ``ReplicaFolder/replace(with:aside:)``. Without a snapshot, the replica begins with the log.
+  func load(after error: ReplicaError?, aside: String?) throws(SnapshotLoadingError) {
+    guard try loadNewest(aside: aside) == nil else { return }
+    guard error != .truncated else {
+      throw .unusable(["there is no snapshot yet, and the log does not begin with its first entry"])
+    }
+    // The log has everything. Otherwise the next observation says that it is truncated.
+    try loadNothing(aside: aside)
+  }
+
+  /// Loads a snapshot. Returns its head, or `nil` if the tables have no snapshot.
+  private func loadNewest(aside: String?) throws(SnapshotLoadingError) -> SnapshotHead? {
     let heads = try call { () throws(SnapshotFailure) in try tables.snapshots() }
     var reasons: [String] = []
     for head in heads {
@@ -65,8 +75,8 @@ final class SnapshotLoader {
     return nil
   }
 
-  /// Removes the data files of the replica, or moves them to the folder `aside`. The replica then begins with the log.
-  func loadNothing(aside: String?) throws(SnapshotLoadingError) {
+  /// Removes the data files of the replica, or moves them to the folder `aside`.
+  private func loadNothing(aside: String?) throws(SnapshotLoadingError) {
     do throws(StorageError) {
       try folder.beginLoading()
       try folder.replace(with: [], aside: aside)

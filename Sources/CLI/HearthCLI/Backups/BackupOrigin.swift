@@ -86,6 +86,12 @@ final class BackupOrigin {
     return text
   }
 
+  /// Gives a directory an identity, unless it has one.
+  /// - Throws: ``CommandFailure`` if its identity is damaged; `StorageError` if it cannot be stored.
+  static func identify(_ directory: String, as id: String) throws {
+    if try read(directory) == nil { _ = try store(id, in: directory) }
+  }
+
   /// Stores an identity. Returns whether the directory can be written.
   private static func store(_ id: String, in directory: String) throws -> Bool {
     let file = "\(directory)/\(fileName)"

@@ -37,8 +37,11 @@ enum ClusterOptions {
       }
       return
     }
-    for option in ["import", "backup-to"] where arguments.has(option) {
-      throw arguments.refusal(of: [option], "is for servers alone; it cannot be used with --cluster")
+    for (option, remedy) in [
+      ("import", "load the data through a node that runs: hearth import FILE --server URL"),
+      ("backup-to", "in a job of your own, run `hearth cluster copy`, then `hearth backups create` for the copy"),
+    ] where arguments.has(option) {
+      throw arguments.refusal(of: [option], "cannot be used with --cluster; \(remedy)")
     }
     var address = try Command.address(arguments, "peer-address", example: "10.0.0.1:8090")
     if address == nil { address = HearthConfiguration.Address(host: configuration.host, port: 0) }

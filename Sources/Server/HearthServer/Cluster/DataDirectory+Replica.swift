@@ -7,18 +7,21 @@ import PostgresEngine
 /// Data directories that are replicas of a cluster.
 ///
 /// While the node runs, or after it was killed, its newest commits are in PostgreSQL and not in the files. A node that stopped
-/// has moved everything to the files, and its directory is like any other.
+/// has moved everything to the files, and its directory is like any other. So is a copy (``ClusterCopy``) that was not interrupted.
 extension DataDirectory {
-  /// Refuses the replica of a node that runs or was killed. Cost: looks for one file, and opens the data files if it exists.
-  /// - Throws: ``StorageError/openReplica(path:)``; ``StorageError`` if a data file cannot be read.
+  /// Refuses the replica of a node that runs or was killed, and a copy that was interrupted. Cost: looks for two files, and
+  /// opens the data files if one of them exists.
+  /// - Throws: ``StorageError/openReplica(path:)``, ``StorageError/unfinishedCopy(path:)``; another ``StorageError`` if a data
+  ///   file cannot be read.
   package static func requireClosedReplica(_ path: String) throws(StorageError) {
-    if try isOpenReplica(path) { throw .openReplica(path: path) }
+    guard try isOpenReplica(path) else { return }
+    throw access("\(path)/\(NodeFile.name)", F_OK) == 0 ? .openReplica(path: path) : .unfinishedCopy(path: path)
   }
 
-  /// Whether a directory is the replica of a node that runs or was killed.
+  /// Whether a directory is the replica of a node that runs or was killed, or a copy that was interrupted.
   /// - Throws: ``StorageError`` if a data file cannot be read.
   package static func isOpenReplica(_ path: String) throws(StorageError) -> Bool {
-    guard access("\(path)/\(NodeFile.name)", F_OK) == 0 else { return false }
+    guard [NodeFile.name, CopyFile.name].contains(where: { access("\(path)/\($0)", F_OK) == 0 }) else { return false }
     for file in try dataFiles(in: path) {
       guard try mark(of: file)?.isOpen == true else { continue }
       // A directory that was taken out of its cluster has logs of its own. A server that was killed left this one.

@@ -45,6 +45,24 @@ struct DeployedFiles: Sendable {
     }
   }
 
+  /// Returns the options of `hearth serve` that name the files.
+  /// - Throws: ``HearthError/data(_:)`` if the configuration names a database that cannot exist.
+  func options(_ deployed: ClusterConfiguration) throws(HearthError) -> [String] {
+    var words: [String] = []
+    for part in deployed.parts {
+      let path = "\(folder)/\(try Self.name(of: part))"
+      let isUsual = part.database.isEmpty || part.kind == .indexes && part.database == DatabaseID.defaultDatabase
+      let option =
+        switch part.kind {
+        case .rules: "--rules"
+        case .indexes: "--indexes"
+        case .storageRules: "--storage-rules"
+        }
+      words += [option, isUsual ? path : "\(part.database)=\(path)"]
+    }
+    return words
+  }
+
   private static func name(of part: ClusterConfiguration.Part) throws(HearthError) -> String {
     let kind =
       switch part.kind {
