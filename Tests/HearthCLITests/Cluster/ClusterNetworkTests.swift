@@ -45,7 +45,11 @@ struct ClusterNetworkTests {
         // Its replica may be old.
         #expect(run.statusOfRead(at: owner) != 200)
         try run.waitUntilUnready(owner)
-      case .ownerFromAFollower, .follower:
+      case .ownerFromAFollower:
+        // The third node passes its requests on.
+        for node in [follower, other] { try run.waitUntilServing(node, "\(loss), broken") }
+        #expect(try run.epoch == epoch)
+      case .follower:
         try run.waitUntilUnready(follower)
         #expect(run.statusOfRead(at: follower) != 200)
         try run.waitUntilServing(other, "\(loss), broken")

@@ -85,7 +85,7 @@ import TestSupport
   ])
   func anEnvelopeIsReadAsItWasWritten(text: String, address: String, count: Int) throws {
     let client = try #require(Array(text.utf8).withUnsafeBytes { RelayedClient($0) })
-    #expect(String(decoding: client.text, as: UTF8.self) == text)
+    #expect(String(decoding: client.text(), as: UTF8.self) == text)
     #expect(client.address == address && client.addressBytes.count == count)
   }
 

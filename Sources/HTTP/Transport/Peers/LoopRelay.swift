@@ -55,7 +55,8 @@ final class LoopRelay {
   func open(
     _ path: String, receive: @escaping (UnsafeRawBufferPointer) -> Void, end: @escaping () -> Void
   ) -> LoopStream? {
-    guard let connection = connectionForRequest(), connection.isOpen else { return nil }
+    // On a detour, only requests of clients are passed on.
+    guard case .node = target(), let connection = connectionForRequest(), connection.isOpen else { return nil }
     let stream = LoopStream(connection, receive: receive, end: end)
     return stream.start(path) ? stream : nil
   }
@@ -95,7 +96,8 @@ final class LoopRelay {
   private func send(_ request: RelayedExchange) -> Bool {
     guard let connection = connectionForRequest() else { return false }
     forget(request)
-    return request.send(on: connection)
+    let isDetour = if case .detour = target() { true } else { false }
+    return request.send(on: connection, isDetour: isDetour)
   }
 
   private func sendWaiting() {
@@ -108,7 +110,7 @@ final class LoopRelay {
   // MARK: - Connections
 
   private func connectionForRequest() -> PeerConnection? {
-    guard !isEnded, case .node(let address) = target() else { return nil }
+    guard !isEnded, let address = target().address else { return nil }
     if let current, current.address != address || !current.isUsable { retire() }
     if let current { return current }
     guard loop.nowMilliseconds >= nextTryMilliseconds else { return nil }
@@ -125,7 +127,7 @@ final class LoopRelay {
   /// Takes no further requests for the current connection if it is not that of the target.
   private func retire() {
     guard let connection = current else { return }
-    if connection.isUsable, case .node(let address) = target(), address == connection.address { return }
+    if connection.isUsable, target().address == connection.address { return }
     current = nil
     older.append(connection)
     for stream in Array(connection.session.streams.values) { (stream.owner as? LoopStream)?.close() }

@@ -53,12 +53,16 @@ final class PeerSession {
 
   /// Begins a request. Returns `nil` if the connection takes none.
   ///
-  /// - Parameter hasBody: whether the owner is asked for a body. If not, the head ends the request.
-  func submit(_ head: RelayedHead, hasBody: Bool, owner: any PeerStreamOwner) -> PeerStream? {
+  /// - Parameters:
+  ///   - hasBody: whether the owner is asked for a body. If not, the head ends the request.
+  ///   - mayPassOn: whether the peer may pass the request on to the owner of the project.
+  func submit(
+    _ head: RelayedHead, hasBody: Bool, mayPassOn: Bool = false, owner: any PeerStreamOwner
+  ) -> PeerStream? {
     guard !isDraining, !isBroken else { return nil }
     var provider = nghttp2_data_provider()
     provider.read_callback = PeerCallbacks.read
-    let id = head.withFields { list, count in
+    let id = head.withFields(mayPassOn: mayPassOn) { list, count in
       if hasBody { return nghttp2_submit_request(raw, nil, list, count, &provider, nil) }
       return nghttp2_submit_request(raw, nil, list, count, nil, nil)
     }

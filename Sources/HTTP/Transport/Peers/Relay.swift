@@ -76,7 +76,7 @@ package final class Relay: RequestHandler {
 
   private func relay(_ request: borrowing HTTPRequest, _ exchange: Exchange, isWhole: Bool) -> RelayedExchange? {
     // A node that does not own the project would otherwise pass a request on and on.
-    guard !request.isRelayed else {
+    guard !request.isRelayed || request.mayPassOn else {
       exchange.refuseAsNotOwner()
       return nil
     }
@@ -87,8 +87,8 @@ package final class Relay: RequestHandler {
     let isSafe = request.method == .get || request.method == .head
     let repetition = isSafe ? .always : configuration.repetition(request)
     let client = RelayedClient(
-      of: request, isForConsole: configuration.isForConsole,
-      requestID: repetition == .always ? nil : requestID(on: exchange.loop))
+      of: request, isForConsole: configuration.isForConsole || request.isForConsole,
+      requestID: repetition == .always ? nil : request.relayedRequestID ?? requestID(on: exchange.loop))
     guard
       let relayed = RelayedExchange(
         request, exchange, part, client: client, isWhole: isWhole, repetition)

@@ -22,4 +22,14 @@ package enum RelayTarget: Sendable, Equatable {
   /// This node owns it. A node that has just become the owner names its own peer address here, so that the requests that
   /// waited in its relay reach its handlers.
   case node(NodeAddress)
+  /// Another node owns it that this one does not reach. The node at this address passes requests on to it.
+  case detour(NodeAddress)
+
+  /// The address to which requests are sent.
+  var address: NodeAddress? {
+    switch self {
+    case .none: nil
+    case .node(let address), .detour(let address): address
+    }
+  }
 }

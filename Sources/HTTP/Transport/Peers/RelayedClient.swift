@@ -8,8 +8,8 @@ import Glibc
 /// client's HTTP version, flags, the client's address and the id of the request, separated by blanks. The flags say
 /// which fields follow it: `h` one with the client's host, `t` one with its target, if that is not a path. All fields
 /// after these are the client's own. So a client's field has no effect, whatever its name. The flag `n` says that the
-/// request has no client: the node makes it itself (``NodeClient``). A second format says that the client sent the request
-/// to the address of the console.
+/// request has no client: the node makes it itself (``NodeClient``). The flag `o` permits the receiver to pass the request on to
+/// the owner; it removes the flag. A second format says that the client sent the request to the address of the console.
 final class RelayedClient: Sendable {
   static let fieldName: StaticString = "hearth-envelope"
   static let hostName: StaticString = "hearth-host"
@@ -28,6 +28,8 @@ final class RelayedClient: Sendable {
   let hasTarget: Bool
   /// Whether the node itself makes the request.
   let isNode: Bool
+  /// Whether the receiver may pass the request on to the owner.
+  let mayPassOn: Bool
   /// Whether the client sent the request to the address of the console.
   let isForConsole: Bool
   /// The id that all tries of a request share, or `nil` for a request that may be repeated anyway.
@@ -48,6 +50,7 @@ final class RelayedClient: Sendable {
     hasHost = request.header("host") != nil
     hasTarget = request.target.first != UInt8(ascii: "/")
     isNode = false
+    mayPassOn = false
     self.isForConsole = isForConsole
     self.requestID = requestID
   }
@@ -62,6 +65,7 @@ final class RelayedClient: Sendable {
     hasHost = false
     hasTarget = false
     isNode = true
+    mayPassOn = false
     isForConsole = false
     requestID = nil
   }
@@ -82,6 +86,7 @@ final class RelayedClient: Sendable {
     hasHost = flags.contains(UInt8(ascii: "h"))
     hasTarget = flags.contains(UInt8(ascii: "t"))
     isNode = flags.contains(UInt8(ascii: "n"))
+    mayPassOn = flags.contains(UInt8(ascii: "o"))
     address = parts[3].elementsEqual("-".utf8) ? "" : String(decoding: parts[3], as: UTF8.self)
     addressBytes = Self.bytes(of: address)
     if parts[4].elementsEqual("-".utf8) {
@@ -92,14 +97,15 @@ final class RelayedClient: Sendable {
     }
   }
 
-  /// The envelope.
-  var text: [UInt8] {
+  /// The envelope. With `mayPassOn`, the receiver may pass the request on to the owner.
+  func text(mayPassOn: Bool = false) -> [UInt8] {
     var flags = ""
     if isFromAdminSocket { flags += "a" }
     if isFromProxy { flags += "p" }
     if hasHost { flags += "h" }
     if hasTarget { flags += "t" }
     if isNode { flags += "n" }
+    if mayPassOn { flags += "o" }
     let format = isForConsole ? Self.consoleFormat : Self.format
     let head = "\(format) \(version.relayed) \(flags.isEmpty ? "-" : flags) \(address.isEmpty ? "-" : address) "
     var text = Array(head.utf8)

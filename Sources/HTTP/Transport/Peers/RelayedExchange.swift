@@ -14,6 +14,8 @@ final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
   private let method: HTTPMethod
   private let isGRPC: Bool
   private let repetition: RequestRepetition
+  /// Whether another node passed the request to this one, on its way to the owner. Nobody passes it on again.
+  private let isPassedOn: Bool
   private var upload = RelayedUpload()
   private var isPaused = false
   private var reservedBytes = 0
@@ -46,6 +48,7 @@ final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
     let type = request.header("content-type")
     isGRPC = request.version == .http2 && type?.starts(with: "application/grpc".utf8) == true
     self.repetition = repetition
+    isPassedOn = request.isRelayed
     head = RelayedHead(request, client: client, isWhole: isWhole)
     guard reserve(head.count + (isWhole ? request.body.count : 0)) else {
       isOver = true
@@ -102,9 +105,12 @@ final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
 
   // MARK: - Tries
 
-  /// Sends the request on a connection. Returns `false` if the connection takes none.
-  func send(on connection: PeerConnection) -> Bool {
-    guard let stream = connection.session.submit(head, hasBody: hasBody, owner: self) else { return false }
+  /// Sends the request on a connection, to the owner or to a node on a detour. Returns `false` if the connection takes none.
+  func send(on connection: PeerConnection, isDetour: Bool) -> Bool {
+    let session = connection.session
+    guard
+      let stream = session.submit(head, hasBody: hasBody, mayPassOn: isDetour && !isPassedOn, owner: self)
+    else { return false }
     self.stream = stream
     self.connection = connection
     connection.sendSoon()

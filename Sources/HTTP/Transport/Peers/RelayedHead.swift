@@ -7,6 +7,7 @@ struct RelayedHead {
   private var fields: [HeaderField] = []
   /// The position of the field that changes with each request and so is not worth a place in the compression's table.
   private var envelopeIndex = 0
+  private let client: RelayedClient
 
   /// The number of bytes.
   var count: Int { bytes.count }
@@ -15,6 +16,7 @@ struct RelayedHead {
   ///
   /// - Parameter isWhole: whether the body is complete, and so without the coding that the fields name.
   init(_ request: borrowing HTTPRequest, client: RelayedClient, isWhole: Bool) {
+    self.client = client
     bytes.reserveCapacity(512)
     add(":method", Self.name(of: request.method))
     add(":scheme", "https")
@@ -22,7 +24,7 @@ struct RelayedHead {
     add(":authority", "peer")
     if client.hasTarget { add(":path", "/") } else { add(":path", request.target) }
     envelopeIndex = fields.count
-    client.text.withUnsafeBytes { add(RelayedClient.fieldName, $0) }
+    client.text().withUnsafeBytes { add(RelayedClient.fieldName, $0) }
     if client.hasHost, let host = request.header("host") { add(RelayedClient.hostName, host) }
     if client.hasTarget { add(RelayedClient.targetName, request.target) }
     let connection = request.version == .http2 ? nil : request.header("connection")
@@ -34,13 +36,14 @@ struct RelayedHead {
 
   /// Makes the head of a request of this node itself, with the method POST.
   init(ofNode path: String) {
+    client = RelayedClient()
     add(":method", "POST")
     add(":scheme", "https")
     add(":authority", "peer")
     var path = path
     path.withUTF8 { add(":path", UnsafeRawBufferPointer($0)) }
     envelopeIndex = fields.count
-    RelayedClient().text.withUnsafeBytes { add(RelayedClient.fieldName, $0) }
+    client.text().withUnsafeBytes { add(RelayedClient.fieldName, $0) }
   }
 
   private func isRelayed(
@@ -75,8 +78,18 @@ struct RelayedHead {
         valueCount: UInt32(value.count)))
   }
 
-  /// Calls `use` with the fields, which nghttp2 copies.
-  func withFields<Result>(_ use: (UnsafePointer<nghttp2_nv>?, Int) -> Result) -> Result {
+  /// Calls `use` with the fields, which nghttp2 copies. With `mayPassOn`, the receiver may pass the request on to the owner.
+  func withFields<Result>(mayPassOn: Bool, _ use: (UnsafePointer<nghttp2_nv>?, Int) -> Result) -> Result {
+    guard mayPassOn else { return withFields(use) }
+    var other = self
+    let envelope = client.text(mayPassOn: true)
+    other.fields[envelopeIndex].valueStart = UInt32(bytes.count)
+    other.fields[envelopeIndex].valueCount = UInt32(envelope.count)
+    other.bytes += envelope
+    return other.withFields(use)
+  }
+
+  private func withFields<Result>(_ use: (UnsafePointer<nghttp2_nv>?, Int) -> Result) -> Result {
     bytes.withUnsafeBufferPointer { bytes in
       // nghttp2 does not change the bytes, though its type would allow it.
       let start = UnsafeMutablePointer(mutating: bytes.baseAddress)

@@ -59,8 +59,11 @@ package struct HTTPRequest: ~Copyable {
     self.client = client
   }
 
-  /// Whether another node of the cluster relayed the request. Such a request must not be relayed again.
+  /// Whether another node of the cluster relayed the request. Such a request must not be relayed again, unless ``mayPassOn``.
   package var isRelayed: Bool { client != nil }
+
+  /// Whether another node relayed the request that does not reach the owner, so that this one may pass it on.
+  package var mayPassOn: Bool { client?.mayPassOn ?? false }
 
   /// Whether another node of the cluster makes the request itself, for no client. Only a connection whose handshake proved
   /// the cluster's key can have one; no part of a client's request can say so.

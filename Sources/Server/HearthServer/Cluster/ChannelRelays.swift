@@ -22,7 +22,7 @@ final class ChannelRelays: Sendable {
   /// new one.
   func relay(to node: UInt16) -> Relay? {
     nodes.withLock { nodes in
-      guard let node = nodes[node], node.address.target != .none else { return nil }
+      guard let node = nodes[node], node.address.address != nil else { return nil }
       return node.relay
     }
   }
@@ -33,7 +33,7 @@ final class ChannelRelays: Sendable {
       for (number, node) in nodes where alive[UInt32(number)] == nil { node.address.set(nil) }
       for (number, address) in alive {
         guard let number = UInt16(exactly: number), let node = nodes[number] ?? make(&nodes, number) else { continue }
-        guard node.address.target != .node(address) else { continue }
+        guard node.address.address != address else { continue }
         node.address.set(address)
         node.relay.targetChanged()
       }

@@ -29,6 +29,10 @@ final class ClusterDoor: RequestHandler {
     var index: ReadIndexHandler?
     /// Tells operators about the content of this node's replica.
     var digest: DigestHandler?
+    /// Tells other nodes whether this one reaches the owner.
+    var detour: DetourHandler?
+    /// Whether this node does not reach the owner, and another one passes its requests on.
+    var isDetoured = false
     /// The number of this node.
     var node: UInt16 = 0
   }
@@ -52,9 +56,14 @@ final class ClusterDoor: RequestHandler {
   func read(_ reads: FreshReads?) { parts.withLock { $0.reads = reads } }
 
   /// Sets the handlers of the nodes that follow the log, and the number of this node.
-  func join(_ log: LogStreamHandler, _ index: ReadIndexHandler, _ digest: DigestHandler, node: UInt16) {
-    parts.withLock { ($0.log, $0.index, $0.digest, $0.node) = (log, index, digest, node) }
+  func join(
+    _ log: LogStreamHandler, _ index: ReadIndexHandler, _ digest: DigestHandler, _ detour: DetourHandler, node: UInt16
+  ) {
+    parts.withLock { ($0.log, $0.index, $0.digest, $0.detour, $0.node) = (log, index, digest, detour, node) }
   }
+
+  /// Sets whether another node passes the requests of this one on, also those that read.
+  func setDetoured(_ isDetoured: Bool) { parts.withLock { $0.isDetoured = isDetoured } }
 
   /// The handler of the requests of operators, if this node is the owner now.
   var console: StackRequests? { parts.withLock { $0.ownedNow }?.console }
@@ -80,6 +89,7 @@ final class ClusterDoor: RequestHandler {
     if request.isFromNode {
       if request.target.elementsEqual(ReadIndexHandler.path.utf8) { return parts.index ?? relay }
       if request.target.pathAndQuery.path.elementsEqual(DigestMessage.path.utf8) { return parts.digest ?? relay }
+      if request.target.elementsEqual(DetourHandler.path.utf8) { return parts.detour ?? relay }
       return parts.log ?? relay
     }
     // The relay refuses what another node relayed to one that is not the owner.
@@ -87,7 +97,7 @@ final class ClusterDoor: RequestHandler {
     if let node = HTTPGateway.nodeOfChannel(in: request) { return handler(ofChannelAt: node, request, parts) }
     if let owned = parts.ownedNow { return owned }
     // A relay refuses requests that another node relayed: their node must look for the owner again.
-    guard let reads = parts.reads, !request.isRelayed else { return relay }
+    guard let reads = parts.reads, !request.isRelayed, !parts.isDetoured else { return relay }
     return reads.handler(of: request) ?? relay
   }
 
@@ -95,7 +105,8 @@ final class ClusterDoor: RequestHandler {
   private func handler(
     ofChannelAt node: UInt16, _ request: borrowing HTTPRequest, _ parts: Parts
   ) -> any RequestHandler {
-    if node != parts.node, !request.isRelayed, let relay = channels.relay(to: node) { return relay }
+    if node != parts.node, parts.isDetoured { return relay }
+    if node != parts.node, !request.isRelayed || request.mayPassOn, let relay = channels.relay(to: node) { return relay }
     return parts.owned ?? parts.reads?.channels ?? relay
   }
 

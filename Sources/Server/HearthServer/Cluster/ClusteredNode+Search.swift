@@ -15,18 +15,19 @@ extension ClusteredNode {
     return !status.isJoining && (status.silence.map { $0 >= Self.silence } ?? false)
   }
 
-  /// Asks the other nodes once a second, if PostgreSQL does not answer. It has a queue of its own, because requests to
-  /// PostgreSQL are waited for on the other one.
+  /// Asks the other nodes once a second, if PostgreSQL does not answer, or if this node does not reach the owner. It has a queue of
+  /// its own, because requests to PostgreSQL are waited for on the other one.
   func searchOwner() {
     guard !state.withLock({ $0.isStopping }) else { return }
     searching.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.searchOwner() }
-    guard isCutOff else { return }
-    search.ask(state.withLock { $0.nodes })
+    if isCutOff { search.ask(state.withLock { $0.nodes }) }
+    findDetour()
   }
 
-  /// Handles the answer of an owner: relays requests to it, and follows its log.
-  func found(_ address: NodeAddress, _ epoch: UInt64) {
-    guard isCutOff else { return }
+  /// Handles the answer of an owner, its epoch in 8 bytes: relays requests to it, and follows its log.
+  func found(_ address: NodeAddress, _ answer: [UInt8]) {
+    guard isCutOff, answer.count == 8 else { return }
+    let epoch = answer.reversed().reduce(0) { $0 << 8 | UInt64($1) }
     // An owner of an earlier epoch closes the project first. The next answer leads on.
     guard member.status.role == .follower, state.withLock({ $0.epoch == nil }) else {
       return member.noteOwner(in: epoch)
@@ -36,7 +37,7 @@ extension ClusteredNode {
       state.foundEpoch = epoch
       return true
     }
-    guard isNew, owner.target != .node(address) else { return }
+    guard isNew, owner.address != address else { return }
     // PostgreSQL may have lost commits before that owner's epoch, and this node cannot ask whether its replica has them. So it
     // reads nothing itself: without PostgreSQL, it gets no configuration to read by.
     follow(nil as NodeAddress?)

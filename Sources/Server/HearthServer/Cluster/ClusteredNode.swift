@@ -58,6 +58,8 @@ final class ClusteredNode: Sendable {
     var nodes: [NodeAddress] = []
     /// The latest epoch in which a node said that it is the owner.
     var foundEpoch: UInt64 = 0
+    /// The time at which a detour to the owner ends, unless its node confirms it again.
+    var detourEnds: DispatchTime?
   }
 
   let configuration: HearthConfiguration
@@ -80,9 +82,10 @@ final class ClusteredNode: Sendable {
   let owner: KnownAddress
   let deployed: DeployedFiles
   let replica: Replica
-  private let follower: LogFollower
+  let follower: LogFollower
   private let channels: ChannelRelays
-  let search: OwnerSearch
+  let search: NodeQuestion
+  let detours: NodeQuestion
   let searching = DispatchQueue(label: "hearth.cluster.search")
   private let watch = Mutex(NodeWatch())
   private let timing: ClusterTiming
@@ -160,9 +163,10 @@ final class ClusteredNode: Sendable {
       }
       door.join(
         LogStreamHandler(member), ReadIndexHandler(member), DigestHandler(member),
-        node: UInt16(truncatingIfNeeded: registration.node))
+        DetourHandler { events.node?.reachedOwner }, node: UInt16(truncatingIfNeeded: registration.node))
       let client = try NodeClient(key: key)
-      search = OwnerSearch(client) { events.node?.found($0, $1) }
+      search = NodeQuestion(LogStreamHandler.ownerPath, by: client) { events.node?.found($0, $1) }
+      detours = NodeQuestion(DetourHandler.path, by: client) { events.node?.found($0, reaching: $1) }
       follower = LogFollower(
         member, client,
         configure: { queue.async { events.node?.configureFollowed() } })
@@ -193,8 +197,7 @@ final class ClusteredNode: Sendable {
   /// Why this node cannot serve clients: `cluster` if no node is known to own the cluster, this node does not reach the owner,
   /// or it owned the cluster and its lease is over. Otherwise `nil`.
   var unready: String? {
-    guard case .node(let target) = owner.target else { return "cluster" }
-    return (target == ownAddress ? door.isOwner : follower.reachesOwner) ? nil : "cluster"
+    reachedOwner != nil || owner.detour != nil ? nil : "cluster"
   }
 
   // MARK: Lifetime
@@ -353,7 +356,7 @@ final class ClusteredNode: Sendable {
     guard let node else { return owner.set(nil) }
     do throws(PostgresFailure) {
       let found = try catalog.state().member(node).flatMap { NodeAddress(text: $0.address) }
-      guard owner.target != found.map(RelayTarget.node) ?? .none else { return }
+      guard owner.address != found else { return }
       owner.set(found)
       targetChanged()
       // It may refuse requests until it has opened the project. They are sent again soon.
@@ -379,7 +382,7 @@ final class ClusteredNode: Sendable {
       follow(nil as NodeAddress?)
     case .ended:
       state.withLock { $0.isJoining = false }
-      guard state.withLock({ $0.epoch == nil }), case .node(let found) = owner.target, found != ownAddress else {
+      guard state.withLock({ $0.epoch == nil }), let found = owner.address, found != ownAddress else {
         return
       }
       follow(found)
@@ -476,7 +479,7 @@ final class ClusteredNode: Sendable {
       guard state.withLock({ $0.epoch == nil }), followed.stack != nil else { return }
       follow(nil as NodeAddress?)
       // Otherwise the next owner is followed as soon as it is known.
-      if case .node(let found) = owner.target, found != ownAddress { follow(found) }
+      if let found = owner.address, found != ownAddress { follow(found) }
     }
   }
 
@@ -519,7 +522,7 @@ final class ClusteredNode: Sendable {
       state.withLock { $0.nodes = others.compactMap { NodeAddress(text: $0.address) } }
       if state.withLock({ $0.epoch }) == nil, let session = member.status.owner,
         let address = cluster.member(session.node).flatMap({ NodeAddress(text: $0.address) }),
-        owner.target != .node(address)
+        owner.address != address
       {
         follow(session.node)
       }
