@@ -28,28 +28,38 @@ import TestSupport
     try owner.becomesOwner()
   }
 
-  private func refresh(
-    _ line: Line? = nil, healing: Int64 = 200_000
-  ) throws -> (outcome: ReplicaRefresh.Outcome, loads: Int) {
+  /// The outcome of a run.
+  private struct Outcome {
+    var position = LogPosition()
+    /// The number of snapshots that were loaded.
+    var loads = 0
+    var aside: String?
+  }
+
+  private func refresh(_ line: Line? = nil) throws -> Outcome {
     let replica = try copy.openReplica()
-    let loads = Mutex(0)
-    let patience = ReplicaRefresh.Patience(pause: 10_000, silence: 50_000, healing: healing)
+    let outcome = Mutex(Outcome())
+    let patience = ReplicaRefresh.Patience(pause: 10_000, silence: 200_000)
     let work = ReplicaRefresh(replica, line ?? copy.line, snapshots, copy.folder, patience) { progress in
-      if case .loading(let bytes, let total) = progress, bytes == total { loads.withLock { $0 += 1 } }
+      switch progress {
+      case .loading(let bytes, let total): if bytes == total { outcome.withLock { $0.loads += 1 } }
+      case .aside(let folder): outcome.withLock { $0.aside = folder }
+      case .applied: break
+      }
     }
-    let outcome: ReplicaRefresh.Outcome
     do {
-      outcome = try work.run()
+      let end = try work.run()
+      outcome.withLock { $0.position = end }
     } catch {
       replica.abandon()
       throw error
     }
     try replica.close()
-    return (outcome, loads.withLock { $0 })
+    return outcome.withLock { $0 }
   }
 
   /// The copy has what the owner has, in files that can be read alone.
-  private func expectEqual(_ outcome: ReplicaRefresh.Outcome, _ comment: String = "") throws {
+  private func expectEqual(_ outcome: Outcome, _ comment: String = "") throws {
     #expect(outcome.position == tables.state.withLock { $0.head }, "\(comment)")
     #expect(try LMDBStore.open(copy.options(Self.documents)).contents() == owner.contents(Self.documents), "\(comment)")
   }
@@ -60,9 +70,9 @@ import TestSupport
     try increment(20)
     for round in 0..<3 {
       try increment(round * 10)
-      let (outcome, loads) = try refresh()
+      let outcome = try refresh()
       try expectEqual(outcome, "round \(round)")
-      #expect(loads == 0 && outcome.aside == nil)
+      #expect(outcome.loads == 0 && outcome.aside == nil)
     }
   }
 
@@ -76,9 +86,9 @@ import TestSupport
     let second = try owner.writeSnapshot()
     tables.state.withLock { $0.truncate(before: second.position.sequence) }
     try increment(5)
-    let (outcome, loads) = try refresh()
+    let outcome = try refresh()
     try expectEqual(outcome)
-    #expect(loads == 1 && outcome.aside == nil)
+    #expect(outcome.loads == 1 && outcome.aside == nil)
   }
 
   /// The last entry is visible, and then lost: it was never acknowledged.
@@ -93,18 +103,18 @@ import TestSupport
       return .notSettled
     }
     let head = tables.state.withLock { $0.head }
-    let (outcome, _) = try refresh(line)
+    let outcome = try refresh(line)
     #expect(lost.withLock { $0 } && outcome.position.sequence == head.sequence - 1)
     #expect(outcome.position == tables.state.withLock { $0.head })
   }
 
   @Test func commitsThatTheLogLostAreSetAside() throws {
     try increment(20)
-    #expect(try refresh().outcome.aside == nil)
+    #expect(try refresh().aside == nil)
     owner.kill()
     tables.state.withLock { $0.lose(3) }
     // Nobody appends them again.
-    let (outcome, _) = try refresh()
+    let outcome = try refresh()
     #expect(outcome.position == tables.state.withLock { $0.head })
     let aside = try #require(outcome.aside)
     let former = "\(copy.directory.path)/\(aside)/documents+(default).mdb"
@@ -121,6 +131,6 @@ import TestSupport
     copy.line.cut(true)
     #expect(throws: ReplicaRefresh.Failure.noAnswer) { try refresh() }
     copy.line.cut(false)
-    try expectEqual(try refresh().outcome)
+    try expectEqual(try refresh())
   }
 }

@@ -79,7 +79,8 @@ extension StorageError: CustomStringConvertible {
         + "not in its files; serve it with --cluster; to use the files, stop the node with SIGTERM (start it first if it "
         + "was killed), which moves the commits there; to read while the cluster runs, ask a node: hearth export --server URL"
     case .unfinishedCopy(let path):
-      "\(path) is a copy of a cluster that was interrupted, so a part of it may be missing; run `hearth cluster copy` again"
+      "\(path) is a copy of a cluster that was interrupted, so a part of it may be missing; run `hearth cluster copy` again, "
+        + "or, if PostgreSQL is lost, `hearth check --give-up-damaged-log \(path)`"
     case .exposed(let path):
       "\(path) holds secrets, but users other than its owner may read it; run `chmod go= \(path)` and replace "
         + "the keys in it, which may be known"

@@ -5,7 +5,7 @@ package import SharedLog
 
 /// Brings a replica that no node uses up to the end of the log.
 ///
-/// It only reads the tables, so the nodes of the cluster do not notice it. If the replica is new, or the log does not continue
+/// It does not begin a session, so the nodes of the cluster do not notice it. If the replica is new, or the log does not continue
 /// it any more, it loads the newest snapshot first, as a node does.
 ///
 /// Memory: a page of the log, or some parts of a snapshot.
@@ -25,22 +25,15 @@ package final class ReplicaRefresh {
     case loading(bytes: Int64, of: Int64)
     /// The replica has the log up to an entry.
     case applied(UInt64, of: UInt64)
+    /// The replica has commits that the log lost. Its data files are moved to a folder of this name.
+    case aside(String)
   }
 
-  /// The state of the replica afterwards.
-  package struct Outcome: Equatable, Sendable {
-    /// The position in the log up to which the replica has every commit.
-    package var position = LogPosition()
-    /// The folder of the data files that had commits which the log lost.
-    package var aside: String?
-  }
-
-  /// The times in microseconds: between two looks at a log that has nothing new, until tables without an answer are given up, and
-  /// until an owner has appended again what the log lost.
+  /// The times in microseconds: between two looks at a log that has nothing new, and until tables without an answer, or without
+  /// what they lost, are given up.
   struct Patience {
     var pause: useconds_t = 200_000
-    var silence: Int64 = 5_000_000
-    var healing = ClusterTiming().healing
+    var silence = ClusterTiming().healing
   }
 
   private let tables: any SharedTables
@@ -49,7 +42,6 @@ package final class ReplicaRefresh {
   private let replica: Replica
   private let patience: Patience
   private let progress: (Progress) -> Void
-  private var outcome = Outcome()
 
   /// How often a snapshot is loaded at most. Between two loads, the log was truncated.
   private static let loadsMax = 3
@@ -70,9 +62,10 @@ package final class ReplicaRefresh {
     self.init(replica, tables, snapshots, folder, Patience(), progress: progress)
   }
 
-  /// Applies every entry that was durable when this call began. Call it once, and close the replica afterwards.
+  /// Applies every entry that was durable when this call began, and returns the position of the last. Call it once, and close the
+  /// replica afterwards.
   /// - Throws: ``Failure``. The replica has a part of the log then, and another run continues.
-  package func run() throws(Failure) -> Outcome {
+  package func run() throws(Failure) -> LogPosition {
     if replica.isNew { try load(after: nil) }
     for _ in 1..<Self.loadsMax {
       do throws(Failure) { return try follow() } catch {
@@ -91,7 +84,7 @@ package final class ReplicaRefresh {
 
   private func load(after error: ReplicaError?) throws(Failure) {
     let aside = ReplicaFolder.aside(after: error)
-    outcome.aside = aside ?? outcome.aside
+    if let aside { progress(.aside(aside)) }
     replica.detach(flushes: aside != nil)
     let loader = SnapshotLoader(
       snapshots, folder, secret: replica.secret, sealed: replica.sealed, isCancelled: { false },
@@ -106,13 +99,16 @@ package final class ReplicaRefresh {
 
   // MARK: The log
 
-  private func follow() throws(Failure) -> Outcome {
+  private func follow() throws(Failure) -> LogPosition {
     var tail = EntryTail(after: replica.applied, mark: replica.lastMark, secret: replica.secret)
     var end = UInt64.max
-    // The time without a new entry.
-    var idle: Int64 = 0
+    var lastProgress = BootTime.now()
     while true {
-      let seen = try observe(after: tail.applied.sequence)
+      guard case .observed(let seen) = tables.perform(.observe(after: tail.applied.sequence)) else {
+        guard BootTime.now() - lastProgress < patience.silence else { throw .noAnswer }
+        usleep(patience.pause)
+        continue
+      }
       // An entry that was visible and is lost is not waited for.
       end = min(end, seen.head)
       do throws(EntryTail.Break) { try tail.see(seen) } catch {
@@ -120,39 +116,23 @@ package final class ReplicaRefresh {
       }
       if !tail.isAhead {
         // The last entry may be visible before it is durable.
-        if let last = seen.entries.last?.position, last.sequence >= end, ask(.settle(last)) == .settled {
+        if let last = seen.entries.last?.position, last.sequence >= end, tables.perform(.settle(last)) == .settled {
           tail.confirm(upTo: last)
         }
         let entries = tail.takeConfirmed()
         do throws(ReplicaError) { try replica.apply(entries) } catch { throw .replica(error) }
         if !entries.isEmpty { progress(.applied(tail.applied.sequence, of: max(end, tail.applied.sequence))) }
-        if tail.isWhole, tail.applied.sequence >= end {
-          outcome.position = tail.applied
-          return outcome
-        }
+        if tail.isWhole, tail.applied.sequence >= end { return tail.applied }
         if !entries.isEmpty {
-          idle = 0
+          lastProgress = BootTime.now()
           continue
         }
       }
-      guard idle < patience.healing else { throw tail.isAhead ? .replica(.diverged) : .noAnswer }
+      // An owner that lives has appended again by now what the log lost.
+      guard BootTime.now() - lastProgress < patience.silence else {
+        throw tail.isAhead ? .replica(.diverged) : .noAnswer
+      }
       usleep(patience.pause)
-      idle += Int64(patience.pause)
-    }
-  }
-
-  private func observe(after sequence: UInt64) throws(Failure) -> StoreObservation {
-    if case .observed(let observation) = ask(.observe(after: sequence)) { return observation }
-    throw .noAnswer
-  }
-
-  private func ask(_ request: TableRequest) -> TableReply? {
-    var waited: Int64 = 0
-    while true {
-      if let reply = tables.perform(request) { return reply }
-      guard waited < patience.silence else { return nil }
-      usleep(patience.pause)
-      waited += Int64(patience.pause)
     }
   }
 }

@@ -102,7 +102,41 @@ import TestSupport
       #expect(written.status == 200)
       alone.process.stop()
       let foreign = try Self.copy(cluster, path)
-      #expect(foreign.exit == .code(1) && foreign.output.contains("written without the cluster"), "\(foreign.output)")
+      let refusal = "so \(path) is not a copy any more; name another directory\n"
+      #expect(foreign.exit == .code(1) && foreign.output.hasSuffix(refusal), "\(foreign.output)")
+      // Nothing was changed, and its backups are not those of the cluster any more.
+      #expect(try Self.exported(path).contains("own"))
+      let own = try HearthBinary.run(["backups", "create", backups, "--data", path, "--json"])
+      #expect(own.exit == .code(0), "\(own.output)")
+      let origins = try JSONNode(parsing: Array(HearthBinary.run(["backups", "list", backups, "--json"]).output.utf8))
+      let names = origins["backups"]?.elements.compactMap { $0["origin"]?.stringValue } ?? []
+      #expect(names.count == 3 && Set(names).count == 2, "\(names)")
+    }
+  }
+
+  /// A cluster whose PostgreSQL is lost begins anew from a backup.
+  @Test func aBackupBecomesANewCluster() async throws {
+    try await onDedicatedThread {
+      let cluster = try ServedCluster(nodes: 1)
+      try Self.create(cluster, "a")
+      try Self.upload(cluster, "first.txt", "one")
+      let path = cluster.directory.file("copy")
+      #expect(try Self.copy(cluster, path).exit == .code(0))
+      let (backups, restored) = (cluster.directory.file("backups"), cluster.directory.file("restored"))
+      for command in [
+        ["backups", "create", backups, "--data", path], ["backups", "restore", backups, restored],
+      ] {
+        let run = try HearthBinary.run(command)
+        #expect(run.exit == .code(0), "\(run.output)")
+      }
+      for source in [restored, path] {
+        let second = try ServedCluster(nodes: 2, from: source)
+        for port in second.ports {
+          #expect(try ServedCluster.send(port, "GET", "\(Self.documents)/items/a").status == 200)
+          let read = try ServedCluster.send(port, "GET", "\(Self.bucket)/first.txt?alt=media")
+          #expect(read.status == 200 && read.text == "one", "\(source): \(read.status) \(read.text)")
+        }
+      }
     }
   }
 
@@ -124,6 +158,41 @@ import TestSupport
     #expect(try HearthBinary.run(["backups", "restore", backups, restored, "--quiet"]).exit == .code(0))
     #expect(try Self.exported(restored).count == items + 1)
     #expect(try Self.exported(restored).contains("later"))
+  }
+
+  /// A copy is refused from its first step to its last, also without PostgreSQL.
+  @Test func anUnfinishedCopyIsRefused() async throws {
+    try await onDedicatedThread {
+      let cluster = try ServedCluster(nodes: 1)
+      try Self.create(cluster, "a")
+      try Self.upload(cluster, "first.txt", "one")
+      let path = cluster.directory.file("copy")
+      let backup = ["backups", "create", cluster.directory.file("backups"), "--data", path, "--quiet"]
+      // The place of the files is another one, so the run ends before its last step.
+      let place = cluster.directory.file("place")
+      try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+      let failed = try Self.copy(cluster, path, key: nil, "--shared-files", place)
+      #expect(failed.exit == .code(1) && failed.output.contains("is not the place of these files"), "\(failed.output)")
+      let refused = try HearthBinary.run(backup)
+      #expect(refused.exit == .code(1) && refused.output.contains("was interrupted"), "\(refused.output)")
+      #expect(try Self.copy(cluster, path).exit == .code(0))
+      #expect(try HearthBinary.run(backup).exit == .code(0))
+      // A run that cannot begin leaves the copy as it is.
+      let url = "postgres:///hearth?host=/nowhere"
+      let key = cluster.directory.file("cluster.key")
+      #expect(try HearthBinary.run(["cluster", "copy", url, path, "--key", key]).exit == .code(1))
+      #expect(try Self.exported(path) == ["a"])
+      // A run that was killed before the first data file.
+      for name in try FileManager.default.contentsOfDirectory(atPath: path)
+      where name != "FORMAT" && name != "cluster-copy" {
+        try FileManager.default.removeItem(atPath: "\(path)/\(name)")
+      }
+      let text = try String(contentsOfFile: "\(path)/cluster-copy", encoding: .utf8)
+      try Data(text.replacing("whole", with: "unfinished").utf8).write(to: URL(filePath: "\(path)/cluster-copy"))
+      #expect(try HearthBinary.run(backup).exit == .code(1))
+      #expect(try Self.copy(cluster, path).exit == .code(0))
+      #expect(try Self.exported(path) == ["a"])
+    }
   }
 
   /// The files of a killed node are as those of a copy that was interrupted.

@@ -2,6 +2,7 @@ import Basics
 import Glibc
 import HearthServer
 import KeyValue
+import PostgresEngine
 
 /// The data directory that backups are made of: its identity, and the right to make one.
 ///
@@ -42,7 +43,7 @@ final class BackupOrigin {
     let random = String(UInt32.random(in: .min ... .max), radix: 16)
     let fresh = String(repeating: "0", count: Self.digits - random.count) + random
     do {
-      let stored = try Self.read(directory)
+      let stored = try Self.isFormerCopy(directory) ? nil : Self.read(directory)
       isLasting = try stored != nil || Self.store(fresh, in: directory)
       id = stored ?? fresh
     } catch {
@@ -84,6 +85,16 @@ final class BackupOrigin {
       throw CommandFailure.data("\(file) is damaged; remove it, and the next backup creates it again")
     }
     return text
+  }
+
+  /// Whether a directory was a copy of a cluster, and a server alone has written to it since. Its backups are not those of the
+  /// cluster any more.
+  private static func isFormerCopy(_ directory: String) throws -> Bool {
+    guard let copy = try CopyFile(directory: directory),
+      try DataDirectory.foreignFile(in: directory, secret: copy.secret) != nil
+    else { return false }
+    unlink("\(directory)/\(CopyFile.name)")
+    return true
   }
 
   /// Gives a directory an identity, unless it has one.

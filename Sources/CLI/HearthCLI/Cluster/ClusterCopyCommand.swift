@@ -2,7 +2,6 @@ import Basics
 import ContentSharing
 import Files
 import HearthServer
-import LogEngine
 import PostgresEngine
 import Replication
 
@@ -20,9 +19,10 @@ extension Command {
       rules and indexes that are deployed. It is an ordinary data directory: a server alone can serve it, and the verbs that
       read a directory can, such as `hearth backups create`, `hearth export` and `hearth check`.
 
-      The verb reads PostgreSQL and asks no node, so it also works while none runs, and clients notice nothing. DIR must not
-      exist, be empty, or be a copy of the same cluster: then the verb reads only what is new since the last time. After an
-      interruption, run it again. A server that served the copy has made it data of its own; make a new copy then.
+      The verb reads PostgreSQL and asks no node, so it also works while no node runs. DIR must not exist, be empty, or be a copy
+      of the same cluster: then the verb reads only what is new since the last time. While it runs, and after an interruption,
+      other verbs refuse DIR; run the verb again then. A server that served the copy has made it data of its own: the verb
+      refuses DIR, and another directory can become the next copy.
 
       All copies of a cluster have one identity for `hearth backups`, so that a backup of one copy continues those of another.
 
@@ -40,9 +40,10 @@ extension Command {
       ),
     ],
     run: { arguments in
+      guard let path = arguments.operands.last.map(LocalPath.withoutLastSlashes), !PostgresURL.isOne(path) else {
+        throw CommandFailure.usage("an operand is missing: DIR")
+      }
       let url = try ClusterAddress.url(arguments.operands.count == 2 ? arguments.operands[0] : nil)
-      guard let path = arguments.operands.last.map(LocalPath.withoutLastSlashes) else { return ExitCode.failure }
-      guard !PostgresURL.isOne(path) else { throw CommandFailure.usage("an operand is missing: DIR") }
       let place = try SharedFilesOption.place(arguments) { try PostgresContent(url) } ?? PostgresContent(url)
       let identity = try ClusterSchema.check(at: url)
       let key = try ClusterKey.read(arguments.value("key")).key
@@ -52,8 +53,13 @@ extension Command {
       try BackupOrigin.identify(path, as: String(Hexadecimal.text(identity.id).prefix(BackupOrigin.digits)))
       let run = CopyRun(copy: copy, isQuiet: arguments.has("quiet"))
       try run.refresh()
-      let files = try run.copyFiles(place)
-      let options = try copy.writeConfiguration()
+      var files = try run.copyFiles(place)
+      if let found = files, found.problemCount > 0 {
+        // Objects that were deleted during a long run have no content any more.
+        try run.refresh()
+        files = try run.copyFiles(place)
+      }
+      let options = try copy.finish()
       guard let files, files.problemCount > 0 else {
         run.say("to serve it alone: \(run.serving(identity.project, options))\n")
         return 0
@@ -77,7 +83,7 @@ private struct CopyRun {
     var progress = Progress(isQuiet: isQuiet)
     defer { progress.clear() }
     let start = Progress.now()
-    let outcome = try copy.refresh { state in
+    let end = try copy.refresh { [path = copy.path] state in
       switch state {
       case .loading(let bytes, let total):
         progress.show(
@@ -86,14 +92,14 @@ private struct CopyRun {
       case .applied(let sequence, let end):
         let (done, all) = (ProgressText.number(Int(clamping: sequence)), ProgressText.number(Int(clamping: end)))
         progress.show("entry \(done) of \(all) of the log applied")
+      case .aside(let folder):
+        progress.clear()
+        Terminal.error.write(
+          "hearth: the log has lost commits that \(path) has; its former data are moved to \(path)/\(folder)\n")
       }
     }
     progress.clear()
-    say("\(copy.path) has the log up to entry \(outcome.position.sequence)\n")
-    if let aside = outcome.aside {
-      Terminal.error.write(
-        "hearth: the log had lost commits that \(copy.path) had; the former data is in \(copy.path)/\(aside)\n")
-    }
+    say("\(copy.path) has the log up to entry \(end)\n")
   }
 
   func copyFiles(_ place: any SharedContent) throws -> SharedFilesCopy? {

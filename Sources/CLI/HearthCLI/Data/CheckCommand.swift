@@ -2,6 +2,7 @@ import DocumentModel
 import Glibc
 import HearthServer
 import LMDBEngine
+import PostgresEngine
 import WireFormat
 
 extension Command {
@@ -70,6 +71,7 @@ extension Command {
         for file in try DataDirectory.dataFiles(in: directory.path) {
           _ = try StoredDatabase.giveUpDamagedLog(LMDBOptions(path: file).withRoom())
         }
+        unlink("\(directory.path)/\(CopyFile.name)")
         return Terminal.error.write("hearth check: gave up the commits that only the log of the cluster has\n")
       }
       for id in directory.databases {

@@ -189,6 +189,17 @@ struct DirectoryChecks {
   /// Checks whether the directory is the replica of a node of a cluster, and its files are complete.
   private mutating func replica() -> Finding? {
     let topic = "replica"
+    do throws(StorageError) {
+      if try CopyFile(directory: path) != nil {
+        isReadable = try !DataDirectory.isOpenReplica(path)
+        guard !isReadable else { return .ok(topic, "\(path) is a copy of a cluster") }
+        return .problem(
+          topic, "\(path) is a copy of a cluster that was interrupted", "Run hearth cluster copy again.")
+      }
+    } catch {
+      isReadable = false
+      return .problem(topic, error.description, "Make a new copy.")
+    }
     let node: String
     do throws(StorageError) {
       guard let file = try NodeFile(directory: path) else { return nil }

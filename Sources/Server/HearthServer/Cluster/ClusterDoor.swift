@@ -105,8 +105,10 @@ final class ClusterDoor: RequestHandler {
   private func handler(
     ofChannelAt node: UInt16, _ request: borrowing HTTPRequest, _ parts: Parts
   ) -> any RequestHandler {
-    if node != parts.node, parts.isDetoured { return relay }
-    if node != parts.node, !request.isRelayed || request.mayPassOn, let relay = channels.relay(to: node) { return relay }
+    if node != parts.node {
+      if parts.isDetoured { return relay }
+      if !request.isRelayed || request.mayPassOn, let relay = channels.relay(to: node) { return relay }
+    }
     return parts.owned ?? parts.reads?.channels ?? relay
   }
 

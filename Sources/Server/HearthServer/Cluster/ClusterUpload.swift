@@ -113,6 +113,8 @@ package final class ClusterUpload {
       let files = FileStore(
         metadata: metadata, contents: try ContentDirectory(filesFolder), configuration: settings)
       try files.recover()
+      // The directory may be a copy of another cluster, which has a place of its own.
+      if try isEmpty(place) { try files.forgetPlace() }
       let shared = try files.shareStored()
       guard shared.refused == 0 else {
         throw FilesError.sharedContent(
@@ -121,6 +123,10 @@ package final class ClusterUpload {
       }
       return shared.contents
     } catch { throw .storage("the files cannot be shared: \(error)") }
+  }
+
+  private func isEmpty(_ place: any SharedContent) throws(FilesError) -> Bool {
+    do throws(SharedContentError) { return try place.identity(claiming: nil) == nil } catch { throw FilesError(error) }
   }
 
   // MARK: The snapshot

@@ -15,20 +15,20 @@ extension ClusteredNode {
   /// The address of the owner, if this node reaches it directly.
   var reachedOwner: NodeAddress? {
     guard owner.detour == nil, let address = owner.address else { return nil }
-    return (address == ownAddress ? door.isOwner : follower.reachesOwner) ? address : nil
+    return (address == ownAddress ? door.isOwner : follower.isConnected) ? address : nil
   }
 
-  /// Asks the other nodes whether they reach the owner, if this one does not. Called once a second.
+  /// Asks the other nodes whether they reach the owner, if the stream of the log to this one broke. Called once a second.
   func findDetour() {
     guard let address = owner.address, address != ownAddress else { return door.setDetoured(false) }
-    guard !follower.reachesOwner else { return endDetour(to: address) }
+    guard !follower.isConnected else { return endDetour(to: address) }
     if state.withLock({ $0.detourEnds.map { $0 <= .now() } ?? false }) { endDetour(to: address) }
     detours.ask(state.withLock { $0.nodes }.filter { $0 != address && $0 != ownAddress })
   }
 
   /// Handles the answer of a node: it reaches an owner.
   func found(_ node: NodeAddress, reaching found: [UInt8]) {
-    guard let address = owner.address, Array(address.description.utf8) == found, !follower.reachesOwner,
+    guard let address = owner.address, Array(address.description.utf8) == found, !follower.isConnected,
       owner.detour.map({ $0 == node }) ?? true
     else { return }
     state.withLock { $0.detourEnds = .now() + .seconds(Self.detourSeconds) }

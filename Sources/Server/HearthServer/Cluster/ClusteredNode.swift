@@ -197,7 +197,8 @@ final class ClusteredNode: Sendable {
   /// Why this node cannot serve clients: `cluster` if no node is known to own the cluster, this node does not reach the owner,
   /// or it owned the cluster and its lease is over. Otherwise `nil`.
   var unready: String? {
-    reachedOwner != nil || owner.detour != nil ? nil : "cluster"
+    guard owner.detour == nil, let address = owner.address else { return owner.detour == nil ? "cluster" : nil }
+    return (address == ownAddress ? door.isOwner : follower.reachesOwner) ? nil : "cluster"
   }
 
   // MARK: Lifetime

@@ -19,9 +19,11 @@ extension DataDirectory {
   }
 
   /// Whether a directory is the replica of a node that runs or was killed, or a copy that was interrupted.
-  /// - Throws: ``StorageError`` if a data file cannot be read.
+  /// - Throws: ``StorageError`` if a file cannot be read.
   package static func isOpenReplica(_ path: String) throws(StorageError) -> Bool {
-    guard [NodeFile.name, CopyFile.name].contains(where: { access("\(path)/\($0)", F_OK) == 0 }) else { return false }
+    let copy = try CopyFile(directory: path)
+    if let copy, !copy.isWhole { return true }
+    guard copy != nil || access("\(path)/\(NodeFile.name)", F_OK) == 0 else { return false }
     for file in try dataFiles(in: path) {
       guard try mark(of: file)?.isOpen == true else { continue }
       // A directory that was taken out of its cluster has logs of its own. A server that was killed left this one.

@@ -129,6 +129,9 @@ final class LogFollower: ReadGate {
   /// Whether this node reaches the owner, as far as it knows: not if several streams in a row brought nothing.
   var reachesOwner: Bool { state.withLock { $0.failures < Self.failuresMax } }
 
+  /// Whether the last stream brought something, or none has ended yet.
+  var isConnected: Bool { state.withLock { $0.failures == 0 } }
+
   private static let failuresMax = 3
   /// The time after which a stream has lasted, in microseconds.
   private static let lasting: Int64 = 1_000_000

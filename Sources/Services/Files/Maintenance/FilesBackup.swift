@@ -28,8 +28,8 @@ package struct FilesBackup: Sendable {
     return sum
   }
 
-  /// Copies the content that a copy of the metadata refers to, and removes the uploads from that copy, because
-  /// their content is not copied.
+  /// Copies the content that a copy of the metadata refers to. Removes the uploads from that copy, because their content is not
+  /// copied, and the place of the shared content of a cluster, which belongs to that cluster.
   ///
   /// Take a ``ContentLock`` on the source before copying the metadata, and hold it until this initializer returns,
   /// so the content cannot be removed meanwhile. The copy is verified. If `earlier` contains a content undamaged,
@@ -41,7 +41,7 @@ package struct FilesBackup: Sendable {
     of metadata: any KeyValueStore, from source: ContentDirectory, to destination: ContentDirectory,
     earlier: ContentDirectory? = nil, verifiesEarlier: Bool = true, progress: (Int) -> Void = { _ in }
   ) throws(FilesError) {
-    try Self.forgetUploads(metadata)
+    try Self.forgetUploadsAndPlace(metadata)
     let snapshot: any KeyValueSnapshot
     do throws(StorageError) { snapshot = try metadata.snapshot() } catch { throw .storage(error) }
     defer { snapshot.end() }
@@ -99,13 +99,16 @@ package struct FilesBackup: Sendable {
     if problems.count < Self.problemsMax { problems.append(problem) }
   }
 
-  private static func forgetUploads(_ metadata: any KeyValueStore) throws(FilesError) {
+  private static func forgetUploadsAndPlace(_ metadata: any KeyValueStore) throws(FilesError) {
     var failure: FilesError?
     do throws(StorageError) {
       try metadata.write { (transaction) throws(StorageError) in
         do throws(FilesError) {
           let wanted = FilesKeySpace.all(.uploads)
           while let key = try MetadataCursor(transaction).first(atOrAfter: wanted), key.starts(with: wanted) {
+            try transaction.erase(key)
+          }
+          for key in [FilesKeySpace.shared, FilesKeySpace.sharedSweep] where try transaction.read(key) != nil {
             try transaction.erase(key)
           }
         } catch { failure = error }

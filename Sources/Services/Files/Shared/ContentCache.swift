@@ -1,5 +1,5 @@
 import Basics
-import ContentSharing
+package import ContentSharing
 import Dispatch
 import Glibc
 import Synchronization
@@ -227,7 +227,7 @@ final class ContentFetch: Sendable {
 
 extension FilesError {
   /// Converts a failure of the shared content.
-  init(_ error: SharedContentError) {
+  package init(_ error: SharedContentError) {
     switch error {
     case .tooLarge(let bytesMax): self = .tooLarge(bytesMax: bytesMax)
     case .local(let operation, let path, let code): self = .system(operation: operation, path: path, code: code)

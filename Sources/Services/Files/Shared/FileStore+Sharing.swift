@@ -135,6 +135,17 @@ extension FileStore {
     cache.identified()
   }
 
+  /// Forgets the place of the content, and that anything was shared. The next check claims a place. Call it before any other use of
+  /// the shared content.
+  /// - Throws: ``FilesError`` if the metadata cannot be written.
+  package func forgetPlace() throws(FilesError) {
+    try change { (transaction, _, _) throws(FilesError) in
+      for key in [FilesKeySpace.shared, FilesKeySpace.sharedSweep] where try transaction.read(key) != nil {
+        try transaction.erase(key)
+      }
+    }
+  }
+
   /// Returns the stored identity of the place, and whether the place was claimed.
   private func sharedRecord() throws(FilesError) -> [UInt8]? {
     let snapshot = try self.snapshot()

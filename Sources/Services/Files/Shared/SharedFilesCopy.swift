@@ -23,8 +23,8 @@ package struct SharedFilesCopy: Sendable {
   /// Fetches the contents to which metadata refer and that the directory lacks, and removes those to which no metadata refer.
   /// Contents that are there are not read.
   ///
-  /// The metadata may be some minutes old: a place keeps the copies of a content for ``SharedContentLimits/removalSeconds``
-  /// after the last object is deleted.
+  /// A place keeps the copies of a content for ``SharedContentLimits/removalSeconds`` after the last object is deleted. So if the
+  /// metadata are older, a content that is missing may not be needed any more.
   /// - Throws: ``FilesError`` if the metadata cannot be read, the directory cannot be written, or the place cannot be reached or
   ///   is not that of these files.
   package init(
@@ -35,7 +35,8 @@ package struct SharedFilesCopy: Sendable {
     let snapshot: any KeyValueSnapshot
     do throws(StorageError) { snapshot = try metadata.snapshot() } catch { throw .storage(error) }
     defer { snapshot.end() }
-    try requirePlace(snapshot)
+    // A run that was killed left these.
+    destination.removeIncoming(except: [])
     let scan = try MetadataCursor(snapshot)
     let wanted = FilesKeySpace.all(.contents)
     var isFound = try scan.seek(wanted)
@@ -43,6 +44,7 @@ package struct SharedFilesCopy: Sendable {
       let digest = ContentDigest(bytes: Array(scan.key.dropFirst()))
       contents += 1
       if destination.size(of: digest) == nil {
+        if fetched + problemCount == 0 { try requirePlace(snapshot) }
         try fetch(digest)
         progress(bytes)
       }
@@ -57,7 +59,6 @@ package struct SharedFilesCopy: Sendable {
 
   /// Refuses a place that these files never used.
   private func requirePlace(_ snapshot: any KeyValueSnapshot) throws(FilesError) {
-    // Without a file, there is no place yet.
     guard let record = try snapshot.read(FilesKeySpace.shared), record.count == 9 else { return }
     let identity = record.dropLast().reduce(0) { $0 << 8 | UInt64($1) }
     let found: UInt64?
@@ -73,6 +74,8 @@ package struct SharedFilesCopy: Sendable {
     for copy in copies {
       let incoming = try destination.makeIncoming(digest.text)
       guard try receive(copy, incoming), try incoming.finish().digest == digest else { continue }
+      // The metadata refer to it already, so the name must not be on disk before the bytes are.
+      try incoming.sync()
       try destination.publish(incoming, as: digest)
       fetched += 1
       bytes += incoming.size
