@@ -16,6 +16,8 @@ import LMDBEngine
 package final class DataDirectory: Sendable {
   /// The layout that this version writes.
   package static let format = 1
+  /// The file with the identity of the directory's backups.
+  package static let backupIdentityName = "backup-id"
 
   package let path: String
   private let lock: DataDirectoryLock

@@ -40,7 +40,11 @@ package struct CopyFile: Equatable, Sendable {
     guard lines.count == 4, lines[0] == Self.header, lines[1].hasPrefix("cluster "), lines[2].hasPrefix("log "),
       let cluster = Hexadecimal.bytes(lines[1].dropFirst(8)), let secret = UInt64(lines[2].dropFirst(4), radix: 16),
       lines[3] == "whole" || lines[3] == "unfinished"
-    else { throw .corruption(path: path, detail: "it does not have the form that `hearth cluster copy` writes") }
+    else {
+      throw .corruption(
+        path: path,
+        detail: "it does not have the form that `hearth cluster copy` writes; to use the data as they are, remove it")
+    }
     (self.cluster, self.secret, isWhole) = (cluster, secret, lines[3] == "whole")
   }
 

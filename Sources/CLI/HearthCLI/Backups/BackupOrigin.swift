@@ -11,7 +11,7 @@ import PostgresEngine
 final class BackupOrigin {
   /// The file of a data directory that contains its identity. Backups do not contain it, so a restored directory gets
   /// another identity.
-  static let fileName = "backup-id"
+  static let fileName = DataDirectory.backupIdentityName
   /// The number of hexadecimal digits of an identity.
   static let digits = 8
   /// The number of waits of a tenth of a second for another backup of the directory.
@@ -43,9 +43,11 @@ final class BackupOrigin {
     let random = String(UInt32.random(in: .min ... .max), radix: 16)
     let fresh = String(repeating: "0", count: Self.digits - random.count) + random
     do {
-      let stored = try Self.isFormerCopy(directory) ? nil : Self.read(directory)
+      let isFormerCopy = try Self.isFormerCopy(directory)
+      let stored = try isFormerCopy ? nil : Self.read(directory)
       isLasting = try stored != nil || Self.store(fresh, in: directory)
       id = stored ?? fresh
+      if isFormerCopy { unlink("\(directory)/\(CopyFile.name)") }
     } catch {
       Self.release(descriptor)
       throw error
@@ -90,11 +92,8 @@ final class BackupOrigin {
   /// Whether a directory was a copy of a cluster, and a server alone has written to it since. Its backups are not those of the
   /// cluster any more.
   private static func isFormerCopy(_ directory: String) throws -> Bool {
-    guard let copy = try CopyFile(directory: directory),
-      try DataDirectory.foreignFile(in: directory, secret: copy.secret) != nil
-    else { return false }
-    unlink("\(directory)/\(CopyFile.name)")
-    return true
+    guard let copy = try CopyFile(directory: directory) else { return false }
+    return try DataDirectory.foreignFile(in: directory, secret: copy.secret) != nil
   }
 
   /// Gives a directory an identity, unless it has one.

@@ -1,5 +1,6 @@
 import Files
 import Glibc
+import HearthServer
 import DocumentModel
 import WireFormat
 
@@ -65,6 +66,8 @@ extension Command {
       let source = try DirectoryReader(directory)
       let origin = try BackupOrigin(of: directory)
       defer { withExtendedLifetime(origin) {} }
+      // A copy of a cluster may have been brought up to date until now.
+      try DataDirectory.requireClosedReplica(directory)
       guard keep == nil || origin.isLasting else {
         throw CommandFailure.failed(
           "\(directory)/\(BackupOrigin.fileName) cannot be written, so later backups would not recognize this one; run "

@@ -51,6 +51,9 @@ extension Command {
       let copy = try ClusterCopy(directory: path, of: identity, at: url, key: key)
       // All copies of a cluster continue the same backups.
       try BackupOrigin.identify(path, as: String(Hexadecimal.text(identity.id).prefix(BackupOrigin.digits)))
+      // No backup reads the directory meanwhile.
+      let lock = try BackupOrigin(of: path)
+      defer { withExtendedLifetime(lock) {} }
       let run = CopyRun(copy: copy, isQuiet: arguments.has("quiet"))
       try run.refresh()
       var files = try run.copyFiles(place)

@@ -71,7 +71,11 @@ extension Command {
         for file in try DataDirectory.dataFiles(in: directory.path) {
           _ = try StoredDatabase.giveUpDamagedLog(LMDBOptions(path: file).withRoom())
         }
-        unlink("\(directory.path)/\(CopyFile.name)")
+        // A copy with a part of its data is data of its own, with backups of its own.
+        if try CopyFile(directory: directory.path) != nil {
+          unlink("\(directory.path)/\(BackupOrigin.fileName)")
+          unlink("\(directory.path)/\(CopyFile.name)")
+        }
         return Terminal.error.write("hearth check: gave up the commits that only the log of the cluster has\n")
       }
       for id in directory.databases {

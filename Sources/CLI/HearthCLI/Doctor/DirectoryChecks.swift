@@ -190,7 +190,7 @@ struct DirectoryChecks {
   private mutating func replica() -> Finding? {
     let topic = "replica"
     do throws(StorageError) {
-      if try CopyFile(directory: path) != nil {
+      if let copy = try CopyFile(directory: path), try DataDirectory.foreignFile(in: path, secret: copy.secret) == nil {
         isReadable = try !DataDirectory.isOpenReplica(path)
         guard !isReadable else { return .ok(topic, "\(path) is a copy of a cluster") }
         return .problem(

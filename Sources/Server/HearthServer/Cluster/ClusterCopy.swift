@@ -71,14 +71,15 @@ package final class ClusterCopy {
   package func refresh(progress: @escaping (ReplicaRefresh.Progress) -> Void) throws(HearthError) -> UInt64 {
     let wasWhole = file.isWhole
     do {
+      // Without PostgreSQL, the copy stays as it is.
+      let tables = try PostgresTables(url, secret: identity.secret, timing: ClusterTiming())
+      let snapshots = try PostgresSnapshots(url)
       try mark(isWhole: false)
       try self.replica.folder.finishReplacement()
       let replica = try Replica(
         try self.replica.files(), secret: identity.secret, sealed: SealedStores(seal: try AccountsSeal(key)))
       let begin = replica.applied
-      let tables = try PostgresTables(url, secret: identity.secret, timing: ClusterTiming())
-      let refresh = ReplicaRefresh(
-        replica, tables, try PostgresSnapshots(url), self.replica.folder, progress: progress)
+      let refresh = ReplicaRefresh(replica, tables, snapshots, self.replica.folder, progress: progress)
       do throws(ReplicaRefresh.Failure) {
         let end = try refresh.run()
         try close(replica)

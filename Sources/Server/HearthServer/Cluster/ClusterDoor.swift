@@ -12,6 +12,7 @@ final class ClusterDoor: RequestHandler {
   private let relay: Relay
   private let channels: ChannelRelays
   private let operations: RequestDispatcher
+  private let isDetoured: @Sendable () -> Bool
   private let parts = Mutex(Parts())
 
   private struct Parts {
@@ -31,14 +32,17 @@ final class ClusterDoor: RequestHandler {
     var digest: DigestHandler?
     /// Tells other nodes whether this one reaches the owner.
     var detour: DetourHandler?
-    /// Whether this node does not reach the owner, and another one passes its requests on.
-    var isDetoured = false
     /// The number of this node.
     var node: UInt16 = 0
   }
 
-  /// Creates a door that relays everything but `operations`: `/healthz` and `/readyz`.
-  init(_ relay: Relay, _ channels: ChannelRelays, operations: RequestDispatcher) {
+  /// Creates a door that relays everything but `operations`: `/healthz` and `/readyz`. `isDetoured` returns whether this node does
+  /// not reach the owner, and another one passes its requests on.
+  init(
+    _ relay: Relay, _ channels: ChannelRelays, operations: RequestDispatcher,
+    isDetoured: @escaping @Sendable () -> Bool
+  ) {
+    self.isDetoured = isDetoured
     self.relay = relay
     self.channels = channels
     self.operations = operations
@@ -61,9 +65,6 @@ final class ClusterDoor: RequestHandler {
   ) {
     parts.withLock { ($0.log, $0.index, $0.digest, $0.detour, $0.node) = (log, index, digest, detour, node) }
   }
-
-  /// Sets whether another node passes the requests of this one on, also those that read.
-  func setDetoured(_ isDetoured: Bool) { parts.withLock { $0.isDetoured = isDetoured } }
 
   /// The handler of the requests of operators, if this node is the owner now.
   var console: StackRequests? { parts.withLock { $0.ownedNow }?.console }
@@ -97,7 +98,7 @@ final class ClusterDoor: RequestHandler {
     if let node = HTTPGateway.nodeOfChannel(in: request) { return handler(ofChannelAt: node, request, parts) }
     if let owned = parts.ownedNow { return owned }
     // A relay refuses requests that another node relayed: their node must look for the owner again.
-    guard let reads = parts.reads, !request.isRelayed, !parts.isDetoured else { return relay }
+    guard let reads = parts.reads, !request.isRelayed else { return relay }
     return reads.handler(of: request) ?? relay
   }
 
@@ -106,7 +107,7 @@ final class ClusterDoor: RequestHandler {
     ofChannelAt node: UInt16, _ request: borrowing HTTPRequest, _ parts: Parts
   ) -> any RequestHandler {
     if node != parts.node {
-      if parts.isDetoured { return relay }
+      if isDetoured() { return relay }
       if !request.isRelayed || request.mayPassOn, let relay = channels.relay(to: node) { return relay }
     }
     return parts.owned ?? parts.reads?.channels ?? relay

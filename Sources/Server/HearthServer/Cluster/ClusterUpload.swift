@@ -113,8 +113,7 @@ package final class ClusterUpload {
       let files = FileStore(
         metadata: metadata, contents: try ContentDirectory(filesFolder), configuration: settings)
       try files.recover()
-      // The directory may be a copy of another cluster, which has a place of its own.
-      if try isEmpty(place) { try files.forgetPlace() }
+      try leaveCluster(place, files)
       let shared = try files.shareStored()
       guard shared.refused == 0 else {
         throw FilesError.sharedContent(
@@ -125,8 +124,22 @@ package final class ClusterUpload {
     } catch { throw .storage("the files cannot be shared: \(error)") }
   }
 
-  private func isEmpty(_ place: any SharedContent) throws(FilesError) -> Bool {
-    do throws(SharedContentError) { return try place.identity(claiming: nil) == nil } catch { throw FilesError(error) }
+  /// Makes a copy of another cluster data of its own, before the first change. The sweeps of two clusters with one place would remove
+  /// each other's content.
+  private func leaveCluster(_ place: any SharedContent, _ files: FileStore) throws(FilesError) {
+    let isEmpty: Bool
+    do throws(SharedContentError) { isEmpty = try place.identity(claiming: nil) == nil } catch {
+      throw FilesError(error)
+    }
+    let copy = "\(directory.path)/\(CopyFile.name)"
+    if access(copy, F_OK) == 0 {
+      guard isEmpty else {
+        throw .sharedContent("\(place.place) has files of another cluster; name another place with --shared-files")
+      }
+      unlink("\(directory.path)/\(DataDirectory.backupIdentityName)")
+      unlink(copy)
+    }
+    if isEmpty { try files.forgetPlace() }
   }
 
   // MARK: The snapshot

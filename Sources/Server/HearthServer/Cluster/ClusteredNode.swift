@@ -27,7 +27,7 @@ final class ClusteredNode: Sendable {
   /// The project while this node owns the cluster.
   let owned: OwnedProject
   /// The project while another node does.
-  private let followed: FollowedProject
+  let followed: FollowedProject
 
   struct State {
     /// The epoch in which the project is open here.
@@ -58,8 +58,6 @@ final class ClusteredNode: Sendable {
     var nodes: [NodeAddress] = []
     /// The latest epoch in which a node said that it is the owner.
     var foundEpoch: UInt64 = 0
-    /// The time at which a detour to the owner ends, unless its node confirms it again.
-    var detourEnds: DispatchTime?
   }
 
   let configuration: HearthConfiguration
@@ -91,7 +89,7 @@ final class ClusteredNode: Sendable {
   private let timing: ClusterTiming
   let state = Mutex(State())
   /// Opens and closes the project, and asks PostgreSQL about the cluster.
-  private let queue: DispatchQueue
+  let queue: DispatchQueue
 
   /// Joins a cluster: listens for other nodes, registers, and opens the replica. Nothing is served before ``start()``.
   ///
@@ -135,7 +133,7 @@ final class ClusteredNode: Sendable {
       relaying.lastWaitMilliseconds = max(0, min(2_000, configuration.stopGraceSeconds * 1000 - 1_000))
       relay = try Relay(key: key, configuration: relaying) { owner.target }
       channels = ChannelRelays(key: key, relaying)
-      door = ClusterDoor(relay, channels, operations: operations)
+      door = ClusterDoor(relay, channels, operations: operations, isDetoured: { owner.detour != nil })
       relaying.isForConsole = true
       // Its server has one second to stop.
       relaying.lastWaitMilliseconds = min(500, relaying.lastWaitMilliseconds)
@@ -197,7 +195,8 @@ final class ClusteredNode: Sendable {
   /// Why this node cannot serve clients: `cluster` if no node is known to own the cluster, this node does not reach the owner,
   /// or it owned the cluster and its lease is over. Otherwise `nil`.
   var unready: String? {
-    guard owner.detour == nil, let address = owner.address else { return owner.detour == nil ? "cluster" : nil }
+    if owner.detour != nil { return owner.hasTrustedDetour ? nil : "cluster" }
+    guard let address = owner.address else { return "cluster" }
     return (address == ownAddress ? door.isOwner : follower.reachesOwner) ? nil : "cluster"
   }
 

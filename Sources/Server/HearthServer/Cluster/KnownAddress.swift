@@ -1,13 +1,24 @@
+import Replication
 import Synchronization
 import Transport
 
 /// The address of a node, or none, and the way to it.
 final class KnownAddress: Sendable {
+  /// A node that passes requests on to the address, which is not reached directly.
+  private struct Detour {
+    let node: NodeAddress
+    /// The time at which the node confirmed that it reaches the address, in microseconds of `BootTime`.
+    var confirmed: Int64
+  }
+
   private struct State {
     var address: NodeAddress?
-    /// The node that passes requests on to the one at `address`, which is not reached directly.
-    var detour: NodeAddress?
+    var detour: Detour?
   }
+
+  /// The time after which a detour that was not confirmed again gives way to another one, and after which it ends, in microseconds.
+  private static let trusted: Int64 = 3_000_000
+  private static let lasting: Int64 = 10_000_000
 
   private let state = Mutex(State())
 
@@ -15,13 +26,13 @@ final class KnownAddress: Sendable {
   var address: NodeAddress? { state.withLock { $0.address } }
 
   /// The node on a detour to the address.
-  var detour: NodeAddress? { state.withLock { $0.detour } }
+  var detour: NodeAddress? { state.withLock { $0.detour?.node } }
 
   /// The target of a relay.
   var target: RelayTarget {
     state.withLock { state in
       guard let address = state.address else { return .none }
-      return state.detour.map(RelayTarget.detour) ?? .node(address)
+      return state.detour.map { .detour($0.node) } ?? .node(address)
     }
   }
 
@@ -32,12 +43,30 @@ final class KnownAddress: Sendable {
     }
   }
 
-  /// Begins or ends a detour to an address. Returns whether that changed something. Of no effect if another address is known now.
-  func setDetour(_ detour: NodeAddress?, to address: NodeAddress) -> Bool {
+  /// Notes that a node reaches an address. Returns whether a detour by this node begins now.
+  func confirmDetour(_ node: NodeAddress, to address: NodeAddress) -> Bool {
+    let now = BootTime.now()
+    return state.withLock { state in
+      let detour = state.detour
+      let isFree = detour.map { $0.node == node || now - $0.confirmed > Self.trusted } ?? true
+      guard state.address == address, isFree else { return false }
+      state.detour = Detour(node: node, confirmed: now)
+      return detour?.node != node
+    }
+  }
+
+  /// Ends a detour, with `isOverdue` only one that was not confirmed for long. Returns whether one ended.
+  func endDetour(isOverdue: Bool = false) -> Bool {
     state.withLock { state in
-      guard state.address == address, state.detour != detour else { return false }
-      state.detour = detour
+      guard let detour = state.detour else { return false }
+      if isOverdue, BootTime.now() - detour.confirmed <= Self.lasting { return false }
+      state.detour = nil
       return true
     }
+  }
+
+  /// Whether a detour was confirmed in the last seconds.
+  var hasTrustedDetour: Bool {
+    state.withLock { state in state.detour.map { BootTime.now() - $0.confirmed <= 2 * Self.trusted } ?? false }
   }
 }

@@ -42,6 +42,9 @@ final class LogFollower: ReadGate {
     var begun: Int64 = 0
     /// The streams that ended since one brought something.
     var failures = 0
+    var way = Way.unknown
+    /// Whether this node closes the stream itself, although the owner is reached.
+    var isClosing = false
     var isStopped = false
   }
 
@@ -78,7 +81,7 @@ final class LogFollower: ReadGate {
       if address == nil { state.configuration = -1 }
       guard state.address != address, !state.isStopped else { return false }
       state.address = address
-      (state.tries, state.failures) = (0, 0)
+      (state.tries, state.failures, state.way) = (0, 0, .unknown)
       return true
     }
     guard isNew else { return }
@@ -129,8 +132,18 @@ final class LogFollower: ReadGate {
   /// Whether this node reaches the owner, as far as it knows: not if several streams in a row brought nothing.
   var reachesOwner: Bool { state.withLock { $0.failures < Self.failuresMax } }
 
-  /// Whether the last stream brought something, or none has ended yet.
-  var isConnected: Bool { state.withLock { $0.failures == 0 } }
+  /// The way to the owner.
+  enum Way {
+    /// No node is followed, or no stream to it has begun or ended yet.
+    case unknown
+    /// The last stream brought something, and did not break.
+    case open
+    /// The last stream broke, or could not begin.
+    case broken
+  }
+
+  /// The way to the owner, as the last stream showed it.
+  var way: Way { state.withLock { $0.way } }
 
   private static let failuresMax = 3
   /// The time after which a stream has lasted, in microseconds.
@@ -310,7 +323,7 @@ final class LogFollower: ReadGate {
     var messages: [EntryMessage] = []
     let stream = state.withLock { state -> NodeStream? in
       guard state.streams == number, let stream = state.stream else { return nil }
-      state.failures = 0
+      (state.failures, state.way) = (0, .open)
       // One that is refused at once would be tried again and again.
       if state.tries > 0, BootTime.now() - state.begun > Self.lasting { state.tries = 0 }
       state.reader.append(bytes)
@@ -335,7 +348,7 @@ final class LogFollower: ReadGate {
         announce(configuration)
         answer(number, sequence: sequence, configuration: configuration)
       case .configuration(let version): announce(version)
-      case .behind: stream.close()
+      case .behind: close(stream)
       }
     }
     take(&entries)
@@ -348,9 +361,15 @@ final class LogFollower: ReadGate {
     member.afterApplying { [self] in
       releaseLagging()
       // The replica did not take the entries. The tables decide, and the next stream begins after them.
-      if !member.hasApplied(upTo: last), state.withLock({ !$0.lagging.isEmpty }) { return stream.close() }
+      if !member.hasApplied(upTo: last), state.withLock({ !$0.lagging.isEmpty }) { return close(stream) }
       stream.consumed(count)
     }
+  }
+
+  /// Closes a stream that works, because it cannot continue here.
+  private func close(_ stream: NodeStream) {
+    state.withLock { $0.isClosing = true }
+    stream.close()
   }
 
   private func announce(_ version: Int64) {
@@ -373,6 +392,8 @@ final class LogFollower: ReadGate {
     let (isFirst, pause) = state.withLock { state in
       state.tries += 1
       state.failures += 1
+      if !state.isClosing { state.way = .broken }
+      state.isClosing = false
       return (state.tries == 1, min(Self.connectMilliseconds << min(state.tries, 10), Self.connectMillisecondsMax))
     }
     // If connecting failed, nothing is new.
