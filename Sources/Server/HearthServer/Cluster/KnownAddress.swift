@@ -7,7 +7,7 @@ final class KnownAddress: Sendable {
   /// A node that passes requests on to the address, which is not reached directly.
   private struct Detour {
     let node: NodeAddress
-    /// The time at which the node confirmed that it reaches the address, in microseconds of `BootTime`.
+    /// The time at which the node confirmed that it reaches the address, in microseconds.
     var confirmed: Int64
   }
 
@@ -21,6 +21,10 @@ final class KnownAddress: Sendable {
   private static let lasting: Int64 = 10_000_000
 
   private let state = Mutex(State())
+  private let now: @Sendable () -> Int64
+
+  /// Creates an object without an address. `now` returns the time in microseconds.
+  init(now: @escaping @Sendable () -> Int64 = BootTime.now) { self.now = now }
 
   /// The address.
   var address: NodeAddress? { state.withLock { $0.address } }
@@ -45,21 +49,22 @@ final class KnownAddress: Sendable {
 
   /// Notes that a node reaches an address. Returns whether a detour by this node begins now.
   func confirmDetour(_ node: NodeAddress, to address: NodeAddress) -> Bool {
-    let now = BootTime.now()
+    let time = now()
     return state.withLock { state in
       let detour = state.detour
-      let isFree = detour.map { $0.node == node || now - $0.confirmed > Self.trusted } ?? true
+      let isFree = detour.map { $0.node == node || time - $0.confirmed > Self.trusted } ?? true
       guard state.address == address, isFree else { return false }
-      state.detour = Detour(node: node, confirmed: now)
+      state.detour = Detour(node: node, confirmed: time)
       return detour?.node != node
     }
   }
 
   /// Ends a detour, with `isOverdue` only one that was not confirmed for long. Returns whether one ended.
   func endDetour(isOverdue: Bool = false) -> Bool {
-    state.withLock { state in
+    let time = now()
+    return state.withLock { state in
       guard let detour = state.detour else { return false }
-      if isOverdue, BootTime.now() - detour.confirmed <= Self.lasting { return false }
+      if isOverdue, time - detour.confirmed <= Self.lasting { return false }
       state.detour = nil
       return true
     }
@@ -67,6 +72,7 @@ final class KnownAddress: Sendable {
 
   /// Whether a detour was confirmed in the last seconds.
   var hasTrustedDetour: Bool {
-    state.withLock { state in state.detour.map { BootTime.now() - $0.confirmed <= 2 * Self.trusted } ?? false }
+    let time = now()
+    return state.withLock { state in state.detour.map { time - $0.confirmed <= 2 * Self.trusted } ?? false }
   }
 }
