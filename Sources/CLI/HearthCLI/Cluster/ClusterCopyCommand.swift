@@ -19,10 +19,10 @@ extension Command {
       rules and indexes that are deployed. It is an ordinary data directory: a server alone can serve it, and the verbs that
       read a directory can, such as `hearth backups create`, `hearth export` and `hearth check`.
 
-      The verb reads PostgreSQL and asks no node, so it also works while no node runs. DIR must not exist, be empty, or be a copy
-      of the same cluster: then the verb reads only what is new since the last time. While it runs, and after an interruption,
-      other verbs refuse DIR; run the verb again then. A server that served the copy has made it data of its own: the verb
-      refuses DIR, and another directory can become the next copy.
+      The verb reads PostgreSQL and asks no node, so it also works while no node runs. DIR must not exist, be empty, or be a
+      copy of the same cluster: then the verb reads only what is new since the last time. While it runs, and after an
+      interruption, other verbs refuse DIR; run the verb again then. A server that served the copy has made it data of its
+      own: the verb refuses DIR, and another directory can become the next copy.
 
       All copies of a cluster have one identity for `hearth backups`, so that a backup of one copy continues those of another.
 
