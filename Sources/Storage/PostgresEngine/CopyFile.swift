@@ -9,7 +9,7 @@ package import KeyValue
 ///     log 0123456789abcdef
 ///     whole
 ///
-/// The last line is `unfinished` while the copy is made, and after that was interrupted.
+/// The last line is `unfinished` while `hearth cluster copy` runs, and after it was interrupted.
 package struct CopyFile: Equatable, Sendable {
   /// The name of the file in the data directory.
   package static let name = "cluster-copy"
@@ -29,13 +29,7 @@ package struct CopyFile: Equatable, Sendable {
   /// - Throws: `StorageError.corruption` if the file is damaged; another `StorageError` if it cannot be read.
   package init?(directory: String) throws(StorageError) {
     let path = "\(directory)/\(Self.name)"
-    let text: String
-    switch DurableFile.text(path, bytesMax: 1024) {
-    case .failure(let failure): throw .system(operation: "read", path: path, code: failure.code)
-    case .success(let found):
-      guard let found else { return nil }
-      text = found
-    }
+    guard let text = try DurableFile.text(path, bytesMax: 1024) else { return nil }
     let lines = text.split(separator: "\n")
     guard lines.count == 4, lines[0] == Self.header, lines[1].hasPrefix("cluster "), lines[2].hasPrefix("log "),
       let cluster = Hexadecimal.bytes(lines[1].dropFirst(8)), let secret = UInt64(lines[2].dropFirst(4), radix: 16),
@@ -43,7 +37,8 @@ package struct CopyFile: Equatable, Sendable {
     else {
       throw .corruption(
         path: path,
-        detail: "it does not have the form that `hearth cluster copy` writes; to use the data as they are, remove it")
+        detail: "it does not have the form that `hearth cluster copy` writes; to use the data as it is, remove the file"
+      )
     }
     (self.cluster, self.secret, isWhole) = (cluster, secret, lines[3] == "whole")
   }

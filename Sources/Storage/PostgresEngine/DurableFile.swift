@@ -1,4 +1,5 @@
 import Glibc
+import KeyValue
 
 /// Writes small files so that they survive a crash of the machine.
 enum DurableFile {
@@ -26,16 +27,17 @@ enum DurableFile {
   }
 
   /// Returns the text of a file, or `nil` if it does not exist. A text of more than `bytesMax` bytes is cut.
-  static func text(_ path: String, bytesMax: Int) -> Result<String?, Failure> {
+  /// - Throws: `StorageError.system` if the file cannot be read.
+  static func text(_ path: String, bytesMax: Int) throws(StorageError) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return errno == ENOENT ? .success(nil) : .failure(Failure(code: errno)) }
+    guard descriptor >= 0 else {
+      if errno == ENOENT { return nil }
+      throw .system(operation: "open", path: path, code: errno)
+    }
     defer { close(descriptor) }
     var bytes = [UInt8](repeating: 0, count: bytesMax)
     let count = read(descriptor, &bytes, bytesMax)
-    guard count >= 0 else { return .failure(Failure(code: errno)) }
-    return .success(String(decoding: bytes[..<count], as: UTF8.self))
+    guard count >= 0 else { throw .system(operation: "read", path: path, code: errno) }
+    return String(decoding: bytes[..<count], as: UTF8.self)
   }
-
-  /// A failed system call.
-  struct Failure: Error { let code: Int32 }
 }

@@ -28,13 +28,7 @@ package struct NodeFile: Equatable, Sendable {
   /// - Throws: `StorageError.corruption` if the file is damaged; another `StorageError` if it cannot be read.
   package init?(directory: String) throws(StorageError) {
     let path = "\(directory)/\(Self.name)"
-    let text: String
-    switch DurableFile.text(path, bytesMax: 1024) {
-    case .failure(let failure): throw .system(operation: "read", path: path, code: failure.code)
-    case .success(let found):
-      guard let found else { return nil }
-      text = found
-    }
+    guard let text = try DurableFile.text(path, bytesMax: 1024) else { return nil }
     let lines = text.split(separator: "\n")
     guard lines.count == 4, lines[0] == Self.header, lines[1].hasPrefix("cluster "), lines[2].hasPrefix("node "),
       lines[3].hasPrefix("place "), let cluster = Hexadecimal.bytes(lines[1].dropFirst(8)),

@@ -15,10 +15,7 @@ package struct NodePlace: Equatable, Sendable {
     var status = stat()
     guard stat(lockFile, &status) == 0 else { throw .system(operation: "stat", path: lockFile, code: errno) }
     let path = "/proc/sys/kernel/random/boot_id"
-    switch DurableFile.text(path, bytesMax: 64) {
-    case .failure(let failure): throw .system(operation: "read", path: path, code: failure.code)
-    case .success(let text): boot = String((text ?? "").prefix { $0 != "\n" && $0 != " " })
-    }
+    boot = String((try DurableFile.text(path, bytesMax: 64) ?? "").prefix { $0 != "\n" && $0 != " " })
     (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
   }
 

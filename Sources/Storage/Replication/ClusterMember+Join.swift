@@ -38,11 +38,7 @@ extension ClusterMember {
 
   /// Begins to load the replica anew after an error. Returns `false` if that is no remedy, or this node cannot.
   func rejoin(after error: ReplicaError, _ state: inout State) -> Bool {
-    guard joining != nil else { return false }
-    switch error {
-    case .truncated, .diverged, .missingStore: break
-    case .notAReplica, .malformed, .notSealedHere, .storage: return false
-    }
+    guard joining != nil, error.isMendedByLoading else { return false }
     // Entries that wait to be applied are not, because the failure is final.
     state.failure = error
     beginJoin(after: error, &state)

@@ -21,6 +21,14 @@ package enum ReplicaError: Error, Equatable, Sendable {
 extension ReplicaError {
   /// Whether the replica cannot be used any more. Otherwise the same call may succeed later.
   package var isFinal: Bool { if case .storage = self { false } else { true } }
+
+  /// Whether a replica that is loaded anew does not have the error.
+  var isMendedByLoading: Bool {
+    switch self {
+    case .truncated, .diverged, .missingStore: true
+    case .notAReplica, .malformed, .notSealedHere, .storage: false
+    }
+  }
 }
 
 extension ReplicaError: CustomStringConvertible {

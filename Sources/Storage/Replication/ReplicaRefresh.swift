@@ -29,10 +29,11 @@ package final class ReplicaRefresh {
     case aside(String)
   }
 
-  /// The times in microseconds: between two looks at a log that has nothing new, and until tables without an answer, or without
-  /// what they lost, are given up.
+  /// The times that a run waits, in microseconds.
   struct Patience {
+    /// The time between two looks at a log that has nothing new.
     var pause: useconds_t = 200_000
+    /// The time after which a run gives up if the tables do not answer, or if they still lack entries that they lost.
     var silence = ClusterTiming().healing
   }
 
@@ -69,11 +70,7 @@ package final class ReplicaRefresh {
     if replica.isNew { try load(after: nil) }
     for _ in 1..<Self.loadsMax {
       do throws(Failure) { return try follow() } catch {
-        switch error {
-        case .replica(.truncated), .replica(.diverged), .replica(.missingStore): break
-        default: throw error
-        }
-        guard case .replica(let reason) = error else { throw error }
+        guard case .replica(let reason) = error, reason.isMendedByLoading else { throw error }
         try load(after: reason)
       }
     }

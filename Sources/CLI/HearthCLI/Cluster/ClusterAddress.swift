@@ -5,6 +5,10 @@ enum ClusterAddress {
   /// The environment variable with the URL.
   static let variable = "HEARTH_CLUSTER"
 
+  /// The option of verbs that need the key of the cluster.
+  static let keyOption = Command.Option.value(
+    "key", "FILE", "the key of the cluster (default: cluster.key here, or /etc/hearth/cluster.key)")
+
   /// The paragraphs that the help of each verb has.
   static let details = """
     POSTGRES-URL is such as postgres://hearth@pg1,pg2/hearth; without it, the environment variable \(variable)

@@ -11,7 +11,7 @@ extension Command {
     name: "cluster check", summary: "Compares the data of all nodes of a cluster, at one position of its log.",
     operands: "[POSTGRES-URL]", operandCount: 0...1,
     options: [
-      .value("key", "FILE", "the key of the cluster (default: cluster.key here, or /etc/hearth/cluster.key)"),
+      ClusterAddress.keyOption,
       .flag("json", "print JSON"),
     ],
     details: """

@@ -11,7 +11,7 @@ extension Command {
     name: "cluster copy", summary: "Copies the data of a cluster to a directory, or brings an earlier copy up to date.",
     operands: "[POSTGRES-URL] DIR", operandCount: 1...2,
     options: [
-      .value("key", "FILE", "the key of the cluster (default: cluster.key here, or /etc/hearth/cluster.key)"),
+      ClusterAddress.keyOption,
       .flag("quiet", "show no progress and no summary"),
     ] + SharedFilesOption.options,
     details: """
@@ -98,7 +98,7 @@ private struct CopyRun {
       case .aside(let folder):
         progress.clear()
         Terminal.error.write(
-          "hearth: the log has lost commits that \(path) has; its former data are moved to \(path)/\(folder)\n")
+          "hearth: the log has lost commits that \(path) has; its former data is moved to \(path)/\(folder)\n")
       }
     }
     progress.clear()
@@ -119,7 +119,7 @@ private struct CopyRun {
     return files
   }
 
-  /// Whether a shell takes a byte for itself.
+  /// Whether a byte needs no quotes in a command line.
   private static func isPlain(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -132,7 +132,7 @@ private struct CopyRun {
   /// The command that serves the copy.
   func serving(_ project: String, _ options: [String]) -> String {
     (["hearth", "serve", "--project", project, "--data", copy.path] + options).map { word in
-      word.utf8.allSatisfy(Self.isPlain) ? word : "'\(word.replacing("'", with: #"'\''"#))'"
+      word.utf8.allSatisfy(Self.isPlain) ? word : Shell.quoted(word)
     }.joined(separator: " ")
   }
 }

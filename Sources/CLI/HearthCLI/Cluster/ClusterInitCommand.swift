@@ -26,9 +26,10 @@ extension Command {
       --accept-loss is given.
 
       With --from, the verb uploads the documents, accounts and files of a data directory as the first snapshot of the
-      cluster. Each node starts with an empty directory and loads it. The directory remains as it is, apart from
-      commits that a killed server left in a log, which are moved to the data files. Do not serve it again: its changes
-      would not be those of the cluster. If the verb fails, it removes the tables. The content of files goes to the place
+      cluster. Each node starts with an empty directory and loads it. The verb moves commits that a killed server left in
+      a log to the data files, and notes in the metadata of files where their content is; a copy of another cluster
+      becomes data of its own. Otherwise the directory remains as it is. Do not serve it again: its changes would not be
+      those of the cluster. If the verb fails, it removes the tables. The content of files goes to the place
       that --shared-files names, or to PostgreSQL; name the same place for each node.
 
       \(ClusterAddress.details)

@@ -1,5 +1,4 @@
 import Dispatch
-import Replication
 import Synchronization
 import Transport
 

@@ -1,5 +1,4 @@
 import GatewayCore
-import Synchronization
 import Transport
 
 /// Tells a node that does not reach the owner whether this one does: `POST /detour`. The response is the address of the owner to

@@ -8,7 +8,7 @@ final class KnownAddress: Sendable {
   private struct Detour {
     let node: NodeAddress
     /// The time at which the node confirmed that it reaches the address, in microseconds.
-    var confirmed: Int64
+    let confirmed: Int64
   }
 
   private struct State {
@@ -16,8 +16,9 @@ final class KnownAddress: Sendable {
     var detour: Detour?
   }
 
-  /// The time after which a detour that was not confirmed again gives way to another one, and after which it ends, in microseconds.
+  /// The time after the last confirmation of a detour at which another node may take its place, in microseconds.
   private static let trusted: Int64 = 3_000_000
+  /// The time after the last confirmation at which a detour ends, in microseconds.
   private static let lasting: Int64 = 10_000_000
 
   private let state = Mutex(State())
