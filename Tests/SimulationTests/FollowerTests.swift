@@ -153,9 +153,9 @@ import Watch
     let store = LeasedStore(owner.store)
     let client = try ListeningClient(SimulatedService(adopts: false, store: store))
     try client.add(2, .query(Query(collectionID: "c")))
-    // The target joins, and reads its documents when the client pulls.
-    try client.pull()
+    // The hub lets the target join, which reads its documents when the client pulls the second event.
     client.settleHubs()
+    try client.pull(eventsMax: 1)
     store.end()
     #expect { try client.pull() } throws: { error in (error as? Status)?.code == .unavailable }
     #expect(client.takeEvents() == ["ADD 2"])
