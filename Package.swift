@@ -246,8 +246,7 @@ let package = Package(
       "Benchmarks", in: "Tools",
       [
         "CEpoll", "HearthServer", "Accounts", "Files", "DatabaseService", "Callers", "Watch", "DocumentStore",
-        "LMDBEngine",
-        "KeyValue",
+        "PostgresEngine", "Replication", "SharedLog", "LMDBEngine", "KeyValue",
         "RulesEngine", "WireFormat", "DocumentModel",
       ]),
     program(

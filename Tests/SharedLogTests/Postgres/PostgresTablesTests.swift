@@ -176,6 +176,18 @@ import Testing
     #expect(found == expected)
   }
 
+  /// The method of PostgreSQL takes longer than the rest of an append.
+  @Test func longBodiesAreCompressedWithLZ4() throws {
+    let (tables, _) = try makeTables("compressed")
+    let (_, takeover) = try takeOver(tables, node: 1)
+    let body = (0..<8000).map { UInt8($0 % 50) }
+    let entry = SharedEntry(.batch, body, after: takeover.position, epoch: 1, secret: Self.secret)
+    try #require(tables.perform(.append(entry, behind: takeover.position)) == .appended)
+    let query = "SELECT pg_column_compression(body) FROM hearth_log WHERE seq = 2"
+    #expect(try server.sql(query, in: "compressed") == "lz4")
+    #expect(try observation(tables, after: 1).entries == [entry])
+  }
+
   // MARK: Lost answers
 
   @Test(arguments: ["read committed", "serializable"])

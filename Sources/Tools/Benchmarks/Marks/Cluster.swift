@@ -1,170 +1,183 @@
 import Foundation
-import Glibc
 
 extension Benchmark {
   static let cluster = Benchmark(
     name: "cluster",
     summary: "commits and reads of three nodes on one PostgreSQL, compared with pgbench and one server",
     meaning: """
-      Three nodes and their PostgreSQL share this machine with the clients. The rows of pgbench insert rows with as many
-      bytes as Hearth writes. An append is the commit of a group: one row with the effect of all commits that waited. A
-      read at a node that does not own the cluster asks the owner how far the log is, together with all reads that wait,
-      and is answered from the node's own replica. The CPU time is that of all nodes together.
+      Three nodes and their PostgreSQL share this machine with the clients. The first row of pgbench inserts
+      rows with as many bytes as Hearth writes. The others perform the statement of an append, with a body of the log. An
+      append is the commit of a group: one row with the effect of all commits that waited. The node that appends groups one
+      after the other does nothing else: it takes no requests, and no node follows it. A read at a node that does not own the cluster asks the owner how far the log is, together with all reads that wait, and is
+      answered from the node's own replica. A round trip is a request for /healthz. The CPU time is that of all nodes
+      together.
       """
   ) {
-    var table = ResultTable("work", "a second", "CPU µs each", "p50 ms", "p99 ms", "ratio", "mark")
+    var table = ClusterTable()
     if let obstacle = PostgresPeer.obstacle {
-      table.notes.append("skipped: \(obstacle)")
-      return table
+      table.rows.notes.append("skipped: \(obstacle)")
+      return table.rows
     }
-    let alone = try HearthPeer(data: "\(try Run.makeDirectory("alone"))/data")
-    defer { alone.process.stop() }
-    Run.progress("cluster: creates of one server")
-    let (target, body) = alone.creation()
-    let script = """
-      wrk.method = "POST"
-      wrk.headers["Content-Type"] = "application/json"
-      wrk.body = [[\(body)]]
-      """
-    let single = try Load.run(on: alone, target, connections: 64, script: script, warmUpSeconds: 1)
-    let sample = try alone.storeSample()
-    let read = try Load.run(on: alone, sample, connections: 32, warmUpSeconds: 1)
-    alone.process.stop()
-
+    let alone = try OneServer()
     Run.progress("cluster: three nodes")
     let cluster = try ClusterPeer()
     defer { cluster.stop() }
-    let (before, cpu) = (try cluster.log(), cluster.cpuSeconds)
-    let creates = try ClusterLoad.run(cluster.nodes, target, connections: 64, script: script)
-    let (after, spent) = (try cluster.log(), cluster.cpuSeconds)
-    let appends = (after.entries - before.entries) / creates.seconds
-    let appendBytes = Int((after.bytes - before.bytes) / max(1, after.entries - before.entries))
-    let createBytes = Int((after.bytes - before.bytes) / max(1, creates.requests))
+    let group = try table.addCreates(cluster, alone)
+    try table.addGroups(cluster, bytes: group)
+    try table.addLoneCreates(cluster, alone)
+    try table.addReads(cluster, alone)
+    return table.rows
+  }
 
-    Run.progress("cluster: pgbench")
-    try cluster.postgres.run([
-      "CREATE TABLE single (id bigserial PRIMARY KEY, body bytea NOT NULL)",
-      """
-      CREATE TABLE appended
-        (seq bigserial PRIMARY KEY, epoch bigint NOT NULL, chain bigint NOT NULL, body bytea NOT NULL)
-      """,
-      "INSERT INTO appended (epoch, chain, body) VALUES (1, 1, '')",
-    ])
-    func insertAppended(_ bytes: Int) -> String {
-      """
-      INSERT INTO appended (epoch, chain, body) SELECT 1, 1, convert_to(repeat('x', \(bytes)), 'UTF8')
-      WHERE EXISTS (SELECT 1 FROM appended WHERE seq = 1 AND epoch = 1 AND chain = 1 FOR UPDATE);
-      """
+  /// One server without a cluster, under the same loads.
+  fileprivate struct OneServer {
+    /// The connections of the reads: as many as one node gets, and as many as three get.
+    static let connections = (few: 32, many: 96)
+
+    let creation: (target: String, script: String)
+    let sample: String
+    let creates: Load
+    let reads: (few: Load, many: Load)
+
+    init() throws {
+      let server = try HearthPeer(data: "\(try Run.makeDirectory("alone"))/data")
+      defer { server.process.stop() }
+      Run.progress("cluster: one server")
+      let (target, body) = server.creation()
+      let script = """
+        wrk.method = "POST"
+        wrk.headers["Content-Type"] = "application/json"
+        wrk.body = [[\(body)]]
+        """
+      creation = (target, script)
+      creates = try Load.run(on: server, target, connections: 64, script: script, warmUpSeconds: 1)
+      sample = try server.storeSample()
+      let (few, many) = Self.connections
+      reads = (
+        try Load.run(on: server, sample, connections: few, warmUpSeconds: 1),
+        try Load.run(on: server, sample, connections: many, warmUpSeconds: 1)
+      )
     }
-    let rows = try cluster.pgbench(
-      "INSERT INTO single (body) VALUES (convert_to(repeat('x', \(createBytes)), 'UTF8'));", clients: 64)
-    let conditional = try cluster.pgbench(insertAppended(appendBytes), clients: 1)
+  }
 
-    func add(
+  fileprivate struct ClusterTable {
+    var rows = ResultTable("work", "a second", "CPU µs each", "p50 ms", "p99 ms", "ratio", "mark")
+
+    private mutating func add(
       _ work: String, _ rate: Double, cpu: Double? = nil, _ times: (Double, Double)? = nil, ratio: Double? = nil,
       _ mark: String = ""
     ) {
-      table.add(
+      rows.add(
         work, Format.count(rate), cpu.map { Format.tenths($0) } ?? "", times.map { Format.hundredths($0.0) } ?? "",
         times.map { Format.hundredths($0.1) } ?? "", ratio.map { Format.ratio($0, to: 1) } ?? "", mark)
     }
-    add("pgbench: inserts of one row of \(createBytes) bytes, 64 clients", rows)
-    add("one server: creates, 64 clients", single.requestsPerSecond, cpu: single.cpuMicrosecondsPerRequest)
-    let createRate = creates.requests / creates.seconds
-    add(
-      "three nodes: creates, 64 clients over all nodes", createRate,
-      cpu: (spent.nodes - cpu.nodes) / creates.requests * 1e6, creates.times, ratio: createRate / rows,
-      "≥ 1 × pgbench")
-    add("the same, against one server", createRate, ratio: createRate / single.requestsPerSecond, "≥ 0.7 ×")
-    add("pgbench: conditional inserts of \(appendBytes) bytes, 1 client", conditional)
-    add("three nodes: appends of these creates", appends, ratio: appends / conditional, "≥ 0.8 ×")
 
-    guard let owner = cluster.nodes.first, let follower = cluster.nodes.last else { return table }
-    Run.progress("cluster: commits one after the other")
-    // In turns, because the disk of a shared machine is not always as fast.
-    var lone: [(create: ClusterLoad.Outcome, insert: Double)] = []
-    for _ in 0..<3 {
-      lone.append(
-        (
-          try ClusterLoad.run([owner], target, connections: 1, script: script, seconds: 3),
-          try cluster.pgbench(insertAppended(createBytes), clients: 1, seconds: 3)
-        ))
-    }
-    lone.sort { $0.create.requests / $0.insert < $1.create.requests / $1.insert }
-    let (create, insert) = lone[1]
-    add("pgbench: conditional inserts of \(createBytes) bytes, 1 client", insert)
-    let rate = create.requests / create.seconds
-    add("creates at the owner, one after the other", rate, create.times, ratio: rate / insert, "≥ 0.8 ×")
-
-    guard try LoadClient.send("PATCH", port: owner.port, sample, body: Sample.firestoreJSON).status == 200 else {
-      throw BenchmarkError("the cluster refused the sample")
-    }
-    add("one server: point reads, 32 connections", read.requestsPerSecond, cpu: read.cpuMicrosecondsPerRequest)
-    for (name, node) in [("the owner", owner), ("another node", follower)] {
-      Run.progress("cluster: reads at \(name)")
-      let lone = try ClusterLoad.run([node], sample, connections: 1)
-      add("point reads at \(name), 1 connection", lone.requests / lone.seconds, lone.times)
-      let cpu = cluster.cpuSeconds.nodes
-      let many = try ClusterLoad.run([node], sample, connections: 32)
-      let each = (cluster.cpuSeconds.nodes - cpu) / many.requests * 1e6
+    /// Compares creates. Returns the size of the body of an append, in bytes.
+    mutating func addCreates(_ cluster: ClusterPeer, _ alone: OneServer) throws -> Int {
+      Run.progress("cluster: creates")
+      let (before, cpu) = (try cluster.log(), cluster.cpuSeconds)
+      let creates = try ClusterLoad.run(
+        cluster.nodes, alone.creation.target, connections: 64, script: alone.creation.script)
+      let (after, spent) = (try cluster.log(), cluster.cpuSeconds)
+      let entries = max(1, after.entries - before.entries)
+      let createBytes = Int((after.bytes - before.bytes) / max(1, creates.requests))
+      try cluster.postgres.run(["CREATE TABLE single (id bigserial PRIMARY KEY, body bytea NOT NULL)"])
+      let insert = "INSERT INTO single (body) VALUES (convert_to(repeat('x', \(createBytes)), 'UTF8'));"
+      let inserts = try cluster.pgbench(in: "postgres", insert, clients: 64)
+      add("pgbench: inserts of one row of \(createBytes) bytes, 64 clients", inserts)
       add(
-        "point reads at \(name), 32 connections", many.requests / many.seconds, cpu: each, many.times,
-        ratio: each / read.cpuMicrosecondsPerRequest, "≤ 1.3 × the CPU of one server")
+        "one server: creates, 64 clients", alone.creates.requestsPerSecond,
+        cpu: alone.creates.cpuMicrosecondsPerRequest)
+      add(
+        "three nodes: creates, 64 clients over all nodes", creates.rate,
+        cpu: (spent.nodes - cpu.nodes) / creates.requests * 1e6, creates.times, ratio: creates.rate / inserts,
+        "≥ 1 × pgbench")
+      add(
+        "the same, against one server", creates.rate, ratio: creates.rate / alone.creates.requestsPerSecond, "≥ 0.7 ×")
+      let share = Format.tenths(creates.requests / entries)
+      add("appends of these creates, \(share) in each", entries / creates.seconds)
+      return Int((after.bytes - before.bytes) / entries)
     }
-    return table
-  }
-}
 
-/// A load by `wrk` on several nodes at once.
-enum ClusterLoad {
-  struct Outcome {
-    var requests = 0.0
-    var seconds = 0.0
-    /// The median and the 99th percentile of the times, in milliseconds: the greatest of the nodes.
-    var times = (0.0, 0.0)
-  }
+    /// Compares appends of groups without all that comes before them.
+    mutating func addGroups(_ cluster: ClusterPeer, bytes: Int) throws {
+      Run.progress("cluster: groups, one after the other")
+      let member = try MemberPeer(cluster.url(of: try cluster.postgres.makeDatabase("member")))
+      _ = try member.commitGroups(of: bytes, seconds: 1)
+      try cluster.prepareInserts(in: "member")
+      let (commits, inserts) = try inTurns(
+        cluster, "member", { try member.commitGroups(of: bytes, seconds: Double(Self.turnSeconds)) }, { $0 })
+      try member.stop()
+      add("pgbench: inserts of the entries of groups, 1 client", inserts)
+      add("one node: appends of groups, one after the other", commits, ratio: commits / inserts, "≥ 0.8 ×")
+    }
 
-  /// - Throws: ``BenchmarkError`` if `wrk` fails or a response was an error.
-  static func run(
-    _ nodes: [ClusterPeer.Node], _ target: String, connections: Int, script: String? = nil, seconds: Int = 5
-  ) throws -> Outcome {
-    let directory = try Run.makeDirectory("wrk")
-    var common = ["wrk", "-t1", "--latency", "-d\(seconds)s"]
-    if let script {
-      try script.write(toFile: "\(directory)/script.lua", atomically: false, encoding: .utf8)
-      common += ["-s", "\(directory)/script.lua"]
+    mutating func addLoneCreates(_ cluster: ClusterPeer, _ alone: OneServer) throws {
+      Run.progress("cluster: creates, one after the other")
+      let owner = cluster.nodes[try cluster.owner()]
+      func create(seconds: Int) throws -> ClusterLoad.Outcome {
+        try ClusterLoad.run(
+          [owner], alone.creation.target, connections: 1, script: alone.creation.script, seconds: seconds)
+      }
+      _ = try create(seconds: 1)
+      try cluster.prepareInserts(in: "postgres")
+      let (creates, inserts) = try inTurns(cluster, "postgres", { try create(seconds: Self.turnSeconds) }, \.rate)
+      add("pgbench: inserts of the entries of single creates, 1 client", inserts)
+      add(
+        "creates at the owner, one after the other", creates.rate, creates.times, ratio: creates.rate / inserts,
+        "≥ 0.8 ×")
     }
-    let watch = Stopwatch()
-    let loads = try nodes.enumerated().map { index, node in
-      let share = connections / nodes.count + (index < connections % nodes.count ? 1 : 0)
-      return try ChildProcess(
-        common + ["-c\(share)", "http://127.0.0.1:\(node.port)\(target)"], output: "\(directory)/\(index).txt")
-    }
-    for load in loads {
-      guard load.wait(seconds: Double(seconds) + 30) == 0 else { throw BenchmarkError("wrk failed") }
-    }
-    var outcome = Outcome()
-    outcome.seconds = watch.seconds
-    for index in loads.indices {
-      let text = try String(contentsOfFile: "\(directory)/\(index).txt", encoding: .utf8)
-      guard !text.contains("Non-2xx"), !text.contains("Socket errors"),
-        let count = line(text, " requests in ")?.first.flatMap({ Double($0) }),
-        let median = line(text, " 50%")?.last.flatMap(milliseconds),
-        let tail = line(text, " 99%")?.last.flatMap(milliseconds)
-      else { throw BenchmarkError("unexpected output of wrk:\n\(text)") }
-      outcome.requests += count
-      outcome.times = (max(outcome.times.0, median), max(outcome.times.1, tail))
-    }
-    return outcome
-  }
 
-  private static func line(_ text: String, _ label: String) -> [Substring]? {
-    text.split(separator: "\n").first { $0.contains(label) }?.split(separator: " ")
-  }
+    mutating func addReads(_ cluster: ClusterPeer, _ alone: OneServer) throws {
+      let index = try cluster.owner()
+      let (owner, other) = (cluster.nodes[index], cluster.nodes[(index + 1) % cluster.nodes.count])
+      let stored = try LoadClient.send("PATCH", port: owner.port, alone.sample, body: Sample.firestoreJSON)
+      guard stored.status == 200 else { throw BenchmarkError("the cluster refused the sample") }
+      let (few, many) = OneServer.connections
+      func read(_ nodes: [ClusterPeer.Node], connections: Int) throws -> (outcome: ClusterLoad.Outcome, cpu: Double) {
+        let cpu = cluster.cpuSeconds.nodes
+        let outcome = try ClusterLoad.run(nodes, alone.sample, connections: connections)
+        return (outcome, (cluster.cpuSeconds.nodes - cpu) / outcome.requests * 1e6)
+      }
+      for (connections, load) in [(few, alone.reads.few), (many, alone.reads.many)] {
+        add(
+          "one server: point reads, \(connections) connections", load.requestsPerSecond,
+          cpu: load.cpuMicrosecondsPerRequest)
+      }
+      for (name, node) in [("the owner", owner), ("another node", other)] {
+        Run.progress("cluster: reads at \(name)")
+        let (reads, cpu) = try read([node], connections: few)
+        add(
+          "point reads at \(name), \(few) connections", reads.rate, cpu: cpu, reads.times,
+          ratio: cpu / alone.reads.few.cpuMicrosecondsPerRequest)
+      }
+      Run.progress("cluster: reads at all nodes")
+      let (reads, cpu) = try read(cluster.nodes, connections: many)
+      add(
+        "point reads over all nodes, \(many) connections", reads.rate, cpu: cpu, reads.times,
+        ratio: cpu / alone.reads.many.cpuMicrosecondsPerRequest, "≤ 1.3 × the CPU of one server")
+      Run.progress("cluster: reads, one after the other")
+      let trip = try ClusterLoad.run([owner], "/healthz", connections: 1)
+      let atOwner = try ClusterLoad.run([owner], alone.sample, connections: 1)
+      let atOther = try ClusterLoad.run([other], alone.sample, connections: 1)
+      add("round trips, 1 connection", trip.rate, trip.times)
+      add("point reads at the owner, 1 connection", atOwner.rate, atOwner.times)
+      add(
+        "point reads at another node, 1 connection", atOther.rate, atOther.times,
+        ratio: (atOther.times.0 - atOwner.times.0) / trip.times.0, "p50 ≤ 1.5 round trips more")
+    }
 
-  private static func milliseconds(_ text: Substring) -> Double? {
-    if text.hasSuffix("us") { return Double(text.dropLast(2)).map { $0 / 1000 } }
-    if text.hasSuffix("ms") { return Double(text.dropLast(2)) }
-    return text.hasSuffix("s") ? Double(text.dropLast()).map { $0 * 1000 } : nil
+    private static let turnSeconds = 3
+
+    /// Runs a load and pgbench in turns, because the disk of a shared machine is not always as fast. Returns the pair
+    /// with the median ratio.
+    private func inTurns<Outcome>(
+      _ cluster: ClusterPeer, _ database: String, _ load: () throws -> Outcome, _ rate: (Outcome) -> Double
+    ) throws -> (outcome: Outcome, inserts: Double) {
+      var pairs: [(outcome: Outcome, inserts: Double)] = []
+      for _ in 0..<3 { pairs.append((try load(), try cluster.inserts(in: database, seconds: Self.turnSeconds))) }
+      pairs.sort { rate($0.outcome) / $0.inserts < rate($1.outcome) / $1.inserts }
+      return pairs[1]
+    }
   }
 }

@@ -21,7 +21,10 @@ final class ClusterPeer {
   private(set) var nodes: [Node] = []
   private let directory: String
 
-  private var url: String { "postgres://postgres@127.0.0.1:\(postgres.port)/postgres" }
+  private var url: String { url(of: "postgres") }
+
+  /// The URL of a database of PostgreSQL.
+  func url(of database: String) -> String { "postgres://postgres@127.0.0.1:\(postgres.port)/\(database)" }
 
   /// Starts a cluster, with the content of the data directory `source` if it is not `nil`. Waits until each node serves.
   /// - Throws: ``BenchmarkError`` if it does not start.
@@ -131,15 +134,45 @@ final class ClusterPeer {
     (nodes.reduce(0) { $0 + $1.process.cpuSeconds }, postgres.process.cpuSeconds)
   }
 
+  /// Makes a table like that of the log in a database, and keeps the body of the newest entry of the log for ``inserts(in:seconds:)``.
+  func prepareInserts(in database: String) throws {
+    try postgres.run(
+      [
+        "CREATE TABLE appended (LIKE hearth_log INCLUDING ALL)", "INSERT INTO appended VALUES (0, 1, 1, 1, '')",
+        """
+        CREATE TABLE sample AS
+        SELECT body FROM hearth_log WHERE kind = (SELECT min(kind) FROM hearth_log) ORDER BY seq DESC LIMIT 1
+        """,
+        // Otherwise, PostgreSQL would insert the body as it was compressed for the log.
+        "ALTER TABLE sample ALTER body SET STORAGE EXTERNAL", "UPDATE sample SET body = body || ''",
+        "ALTER DATABASE \(database) SET default_toast_compression = lz4",
+      ], in: database)
+  }
+
+  /// Performs the statement of an append with pgbench, with one client. Returns the rows in a second.
+  func inserts(in database: String, seconds: Int) throws -> Double {
+    let newest = try postgres.time("SELECT max(seq) FROM appended", in: database).result
+    return try pgbench(
+      in: database,
+      """
+      \\set seq :seq + 1
+      INSERT INTO appended (seq, epoch, kind, chain, body)
+      SELECT :seq, 1, 1, 1, (SELECT body FROM sample) WHERE EXISTS (
+        SELECT 1 FROM appended WHERE seq = :seq - 1 AND epoch = 1 AND chain = 1 FOR UPDATE);
+      """, ["-D", "seq=\(newest)"], clients: 1, seconds: seconds)
+  }
+
   /// Runs a script of pgbench. Returns the transactions in a second.
-  func pgbench(_ script: String, clients: Int, seconds: Int = 5) throws -> Double {
+  func pgbench(
+    in database: String, _ script: String, _ options: [String] = [], clients: Int, seconds: Int = 5
+  ) throws -> Double {
     let (path, output) = ("\(directory)/script.sql", "\(directory)/pgbench.log")
     try script.write(toFile: path, atomically: false, encoding: .utf8)
     let process = try ChildProcess(
       [
         "\(PostgresPeer.programs)/pgbench", "-h", "127.0.0.1", "-p", "\(postgres.port)", "-U", "postgres", "-n", "-M",
-        "prepared", "-c", "\(clients)", "-j", "1", "-T", "\(seconds)", "-f", path, "postgres",
-      ], output: output)
+        "prepared", "-c", "\(clients)", "-j", "1", "-T", "\(seconds)", "-f", path,
+      ] + options + [database], output: output)
     let status = process.wait(seconds: Double(seconds) + 30)
     let text = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
     guard status == 0, let line = text.split(separator: "\n").first(where: { $0.hasPrefix("tps = ") }),

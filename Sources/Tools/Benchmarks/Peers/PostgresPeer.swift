@@ -47,14 +47,20 @@ final class PostgresPeer {
     }
   }
 
-  /// Runs statements in one session. Returns the output without headers, with the time of each statement.
+  /// Makes a database. Returns its name.
+  func makeDatabase(_ name: String) throws -> String {
+    try run(["CREATE DATABASE \(name)"])
+    return name
+  }
+
+  /// Runs statements in one session of a database. Returns the output without headers, with the time of each statement.
   /// - Throws: ``BenchmarkError`` if one fails.
   @discardableResult
-  func run(_ statements: [String]) throws -> String {
+  func run(_ statements: [String], in database: String = "postgres") throws -> String {
     let output = "\(Run.scratchDirectory)/psql-\(UUID().uuidString)"
     defer { unlink(output) }
     let client = try ChildProcess(
-      ["psql", "-h", "127.0.0.1", "-p", "\(port)", "-U", "postgres", "-XAtq", "-v", "ON_ERROR_STOP=1"]
+      ["psql", "-h", "127.0.0.1", "-p", "\(port)", "-U", "postgres", "-d", database, "-XAtq", "-v", "ON_ERROR_STOP=1"]
         + ["\\timing on"].flatMap { ["-c", $0] } + statements.flatMap { ["-c", $0] }, output: output)
     let status = client.wait(seconds: 600)
     let text = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
@@ -64,8 +70,8 @@ final class PostgresPeer {
 
   /// Returns the result of a query, and the seconds that psql waited for it.
   /// - Throws: ``BenchmarkError`` if it fails.
-  func time(_ query: String) throws -> (result: String, seconds: Double) {
-    let lines = try run([query]).split(separator: "\n").map(String.init)
+  func time(_ query: String, in database: String = "postgres") throws -> (result: String, seconds: Double) {
+    let lines = try run([query], in: database).split(separator: "\n").map(String.init)
     guard let time = lines.last(where: { $0.hasPrefix("Time: ") }),
       let milliseconds = Double(time.split(separator: " ")[1])
     else { throw BenchmarkError("psql printed no time") }
