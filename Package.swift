@@ -111,7 +111,8 @@ let package = Package(
     library("LogEngine", in: "Storage", ["LMDBEngine", "KeyValue", "CXXHash"], unchecked),
     library("SharedLog", in: "Storage", ["LogEngine", "KeyValue"]),
     library(
-      "Replication", in: "Storage", ["SharedLog", "LogEngine", "LMDBEngine", "KeyValue", "Compression", "Digests"]),
+      "Replication", in: "Storage",
+      ["SharedLog", "LogEngine", "LMDBEngine", "KeyValue", "Compression", "Digests", "Basics"]),
     // The content of files that all nodes of a cluster reach.
     library("ContentSharing", in: "Storage", ["Basics"]),
     library(

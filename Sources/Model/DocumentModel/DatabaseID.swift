@@ -1,3 +1,5 @@
+import Basics
+
 /// The identity of a database: a project ID and a database ID.
 package struct DatabaseID: Hashable, Sendable {
   /// The project ID, such as `demo`.
@@ -17,7 +19,7 @@ package struct DatabaseID: Hashable, Sendable {
   /// name. This initializer therefore rejects only IDs that would be ambiguous in a resource name or unsafe in a
   /// file name.
   package init?(project: String, database: String = DatabaseID.defaultDatabase) {
-    guard Self.isUsable(project), Self.isUsable(database) else { return nil }
+    guard DatabaseIDPart.isValid(project), DatabaseIDPart.isValid(database) else { return nil }
     self.project = project
     self.database = database
     var hasher = Hasher()
@@ -48,21 +50,6 @@ package struct DatabaseID: Hashable, Sendable {
     bytes.append(contentsOf: database.utf8)
     bytes.append(contentsOf: "/documents".utf8)
     return bytes
-  }
-
-  private static func isUsable(_ part: String) -> Bool {
-    guard (1...100).contains(part.utf8.count), part != ".", part != ".." else { return false }
-    return part.utf8.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"):
-        true
-      case UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: "("), UInt8(ascii: ")"),
-        UInt8(ascii: ":"), UInt8(ascii: "~"):
-        true
-      default: false
-      }
-    }
   }
 }
 

@@ -147,19 +147,6 @@ package enum ClusterSchema {
     _ = try check(connection)
   }
 
-  /// Whether a text can be the ID of a project. It becomes a part of paths.
-  private static func isProject(_ text: String) -> Bool {
-    guard (1...100).contains(text.utf8.count), text != ".", text != ".." else { return false }
-    return text.utf8.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"):
-        true
-      default: "_-.():~".utf8.contains(byte)
-      }
-    }
-  }
-
   static func check(_ connection: PostgresConnection) throws(PostgresFailure) -> ClusterIdentity {
     do throws(PostgresFailure) {
       let result = try connection.perform(readMeta, milliseconds: milliseconds)
@@ -170,7 +157,7 @@ package enum ClusterSchema {
       guard let number = Int64(found), number == format else {
         throw found == "1" ? .formerFormat : .unknownFormat(found)
       }
-      guard let project = value("project"), isProject(project),
+      guard let project = value("project"), DatabaseIDPart.isValid(project),
         let id = value("cluster").flatMap({ Hexadecimal.bytes($0) }), id.count == ClusterIdentity.idBytes,
         let secret = value("secret").flatMap({ UInt64($0, radix: 16) }),
         let key = value("key").flatMap({ Hexadecimal.bytes($0) }), let loss = value("loss")

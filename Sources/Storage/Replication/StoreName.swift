@@ -1,11 +1,12 @@
+import Basics
+
 /// The name of a data file of a project, as entries of the log carry it.
 ///
 ///     accounts
 ///     files
 ///     documents/DATABASE        such as documents/(default)
 ///
-/// Names come from other nodes, and become paths. A database has 1 to 100 bytes: ASCII letters, digits, and
-/// `_-.():~`, as in `DatabaseID`. It is not `.` or `..`.
+/// Names come from other nodes, and become paths. The name of a database is a valid ``DatabaseIDPart``.
 package struct StoreName: Hashable, Sendable, CustomStringConvertible {
   /// The whole name.
   package let text: String
@@ -18,7 +19,6 @@ package struct StoreName: Hashable, Sendable, CustomStringConvertible {
   /// The longest name, in bytes.
   package static let bytesMax = 110
   private static let documentsPrefix = "documents/"
-  private static let databaseBytesMax = 100
 
   private init(unchecked text: String) { self.text = text }
 
@@ -35,9 +35,7 @@ package struct StoreName: Hashable, Sendable, CustomStringConvertible {
 
   /// Makes the name of the documents of a database. Returns `nil` if the name of the database has another form.
   package init?(database: String) {
-    guard (1...Self.databaseBytesMax).contains(database.utf8.count), database != ".", database != "..",
-      database.utf8.allSatisfy(Self.isPermitted)
-    else { return nil }
+    guard DatabaseIDPart.isValid(database) else { return nil }
     self.init(unchecked: Self.documentsPrefix + database)
   }
 
@@ -48,13 +46,4 @@ package struct StoreName: Hashable, Sendable, CustomStringConvertible {
 
   /// The whole name.
   package var description: String { text }
-
-  private static func isPermitted(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"):
-      true
-    default: "_-.():~".utf8.contains(byte)
-    }
-  }
 }
