@@ -38,6 +38,37 @@ import TestSupport
     #expect(Set(found.withLock { $0 }).count == 1, "\(found.withLock { $0 })")
   }
 
+  /// PostgreSQL ends each transaction that writes twice in favor of others.
+  @Test func transactionsThatConflictAreRepeated() throws {
+    let url = try server.makeDatabase("files")
+    let place = SharedPlace(content: try PostgresContent(url), directory: directory)
+    _ = try place.content.identity(claiming: 1)
+    let tables = try server.sql(
+      "SELECT string_agg(tablename, ',') FROM pg_tables WHERE schemaname = 'public'", in: "files")
+    let triggers = tables.split(separator: ",").map { table in
+      "CREATE TRIGGER conflict BEFORE INSERT OR UPDATE OR DELETE ON \(table) FOR EACH STATEMENT EXECUTE FUNCTION conflict();"
+    }
+    try server.sql(
+      """
+      CREATE SEQUENCE attempts;
+      CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+        IF nextval('attempts') % 3 <> 0 THEN RAISE EXCEPTION 'conflict' USING ERRCODE = '40001'; END IF;
+        RETURN NULL;
+      END $$;
+      \(triggers.joined(separator: "\n"))
+      """, in: "files")
+    let bytes = [UInt8](repeating: 7, count: 3 << 20)
+    let (path, digest) = try place.file(bytes)
+    let copy = SharedCopy(of: digest)
+    try place.content.publish(copy, fromFile: path, size: bytes.count)
+    #expect(try place.content.copies(of: digest) == [copy])
+    #expect(try place.bytes(of: copy) == bytes)
+    try place.content.remove(copy)
+    #expect(try place.content.copies(of: digest) == [])
+    #expect(try #require(Int(server.sql("SELECT last_value FROM attempts", in: "files"))) >= 12)
+  }
+
   @Test func aKilledPublicationIsNeverWhole() throws {
     let url = try server.makeDatabase("files")
     let place = SharedPlace(content: try PostgresContent(url), directory: directory)

@@ -2,6 +2,7 @@ import DatabaseService
 import DocumentModel
 import DocumentStore
 import Glibc
+import KeyValue
 import Synchronization
 
 /// The readiness of a server to serve clients.
@@ -42,9 +43,9 @@ final class Readiness: Sendable {
   }
 
   /// Returns the reasons why the server is not ready: `starting`, `stopping`, `data` (the directory is not
-  /// writable), `room` (its disk is full), `database` (the declared database cannot be read), `rules` (the rules in
-  /// force do not compile), `cluster` (no owner of the cluster is known). Cost: a few system calls, and opening the
-  /// database if it is closed.
+  /// writable), `room` (its disk is full), `database` (the declared database cannot be read), `writes` (it accepts no
+  /// commits, after an error of the disk), `rules` (the rules in force do not compile), `cluster` (no owner of the cluster
+  /// is known). Cost: a few system calls, and opening the database if it is closed.
   func unready() -> [String] {
     var names: [String] = []
     switch phase {
@@ -64,7 +65,9 @@ final class Readiness: Sendable {
     }
     if let name = nodeCheck.withLock({ $0 })?() { names.append(name) }
     if let needed = needed.withLock({ $0 }) {
-      if (try? needed.databases.database(needed.database)?.read { _ in }) == nil { names.append("database") }
+      let database = try? needed.databases.database(needed.database)
+      if (try? database?.read { _ in }) == nil { names.append("database") }
+      if database?.store.writeFailure != nil { names.append("writes") }
       if case .broken = needed.rules.active(for: needed.database) { names.append("rules") }
     }
     return names

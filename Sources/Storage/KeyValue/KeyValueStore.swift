@@ -49,9 +49,16 @@ public protocol KeyValueStore: AnyObject, Sendable {
   /// Returns the same of the data file alone, which may lack the newest commits. Cost: a few page reads; no write waits.
   /// - Throws: ``StorageError`` if the read fails.
   func fileStatistics() throws(StorageError) -> KeyValueStatistics
+
+  /// The error with which writes fail, or `nil` if nothing is known to be wrong. Some errors last until the store is opened again.
+  /// Cost: a lock at most.
+  var writeFailure: StorageError? { get }
 }
 
 extension KeyValueStore {
+  /// Nothing: each write finds out.
+  public var writeFailure: StorageError? { nil }
+
   /// Returns ``statistics()``.
   /// - Throws: ``StorageError`` if the read fails.
   public func fileStatistics() throws(StorageError) -> KeyValueStatistics { try statistics() }

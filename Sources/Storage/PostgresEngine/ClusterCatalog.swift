@@ -22,21 +22,30 @@ package final class ClusterCatalog: Sendable {
   /// Reads the state of the cluster.
   /// - Throws: ``PostgresFailure``.
   package func state() throws(PostgresFailure) -> ClusterState {
-    try perform(Self.readState, [], Self.state(in:))
+    var logBytes: Int64?
+    do throws(PostgresFailure) {
+      logBytes = try perform(Self.measureLog, []) { (result) throws(PostgresFailure) in result.integer(0, 0) }
+    } catch {
+      // Other engines do not have this function.
+      guard case .refused = error else { throw error }
+    }
+    return try perform(Self.readState, []) { [logBytes] (result) throws(PostgresFailure) in
+      try Self.state(in: result, logBytes: logBytes)
+    }
   }
 
-  private static func state(in result: PostgresResult) throws(PostgresFailure) -> ClusterState {
+  private static func state(in result: PostgresResult, logBytes: Int64?) throws(PostgresFailure) -> ClusterState {
     guard let epoch = result.bits(0, 0), let confirmed = result.bits(0, 3), let first = result.bits(0, 4),
-      let head = result.bits(0, 5), let bytes = result.integer(0, 6), let configuration = result.integer(0, 7)
+      let head = result.bits(0, 5), let configuration = result.integer(0, 6)
     else { throw .unexpectedAnswer }
     var members: [RegisteredNode] = []
     for row in 0..<result.rows {
-      guard let number = result.integer(row, 10) else { break }
-      guard let node = UInt32(exactly: number), let address = result.text(row, 11), let software = result.text(row, 12),
-        let started = result.integer(row, 13), let isDraining = result.boolean(row, 14)
+      guard let number = result.integer(row, 9) else { break }
+      guard let node = UInt32(exactly: number), let address = result.text(row, 10), let software = result.text(row, 11),
+        let started = result.integer(row, 12), let isDraining = result.boolean(row, 13)
       else { throw .unexpectedAnswer }
       var session: RegisteredNode.Session?
-      if let number = result.bits(row, 15), let renewal = result.ordered(row, 16), let isLive = result.boolean(row, 17)
+      if let number = result.bits(row, 14), let renewal = result.ordered(row, 15), let isLive = result.boolean(row, 16)
       {
         session = RegisteredNode.Session(number: number, renewal: renewal, isLive: isLive)
       }
@@ -51,8 +60,8 @@ package final class ClusterCatalog: Sendable {
     let session = members.first { $0.node == owner }?.session
     return ClusterState(
       epoch: epoch, owner: owner, isOwnerLive: session.map { $0.isLive && $0.number == result.bits(0, 2) } ?? false,
-      confirmed: confirmed, firstSequence: first, head: head, logBytes: bytes, configuration: configuration,
-      loss: result.text(0, 8).flatMap { LogLoss($0) }, isLossAnswered: result.text(0, 8) == result.text(0, 9),
+      confirmed: confirmed, firstSequence: first, head: head, logBytes: logBytes, configuration: configuration,
+      loss: result.text(0, 7).flatMap { LogLoss($0) }, isLossAnswered: result.text(0, 7) == result.text(0, 8),
       members: members)
   }
 
@@ -162,7 +171,7 @@ package final class ClusterCatalog: Sendable {
     "state",
     """
     SELECT c.epoch, c.owner, c.owner_session, c.confirmed, c.log_from,
-      coalesce((SELECT max(seq) FROM hearth_log), c.log_from - 1), pg_total_relation_size('hearth_log')::bigint,
+      coalesce((SELECT max(seq) FROM hearth_log), c.log_from - 1),
       coalesce((SELECT max(version) FROM hearth_config), 0::bigint),
       (SELECT v FROM hearth_meta WHERE k = 'lost'), (SELECT v FROM hearth_meta WHERE k = 'renewed'),
       m.node, m.address, m.software, m.started, m.draining, m.session, m.renewal, m.is_live
@@ -171,6 +180,8 @@ package final class ClusterCatalog: Sendable {
       FROM hearth_member m LEFT JOIN hearth_node n ON n.node = m.node
     ) m ON true WHERE c.id = 1 ORDER BY m.node
     """)
+  private static let measureLog = PostgresStatement(
+    "measure-log", "SELECT pg_total_relation_size('hearth_log')::bigint")
   private static let noteRenewal = PostgresStatement(
     "note-renewal",
     """

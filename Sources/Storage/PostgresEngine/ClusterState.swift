@@ -44,8 +44,8 @@ package struct ClusterState: Equatable, Sendable {
   package let firstSequence: UInt64
   /// The sequence of the last entry, or 0 if there never was one.
   package let head: UInt64
-  /// The size of the log on the disk of PostgreSQL, in bytes.
-  package let logBytes: Int64
+  /// The size of the log on the disk of PostgreSQL, in bytes, or `nil` if the engine cannot tell.
+  package let logBytes: Int64?
   /// The version of the newest configuration.
   package let configuration: Int64
   /// The last loss of entries that a node reported, or `nil` without one.

@@ -19,7 +19,7 @@ package final class PostgresTables: SharedTables {
   private let renewals: Mutex<PostgresConnection>
   private let observations: Mutex<PostgresConnection>
   private let appends: Mutex<PostgresConnection>
-  private let failure = Mutex<PostgresFailure?>(nil)
+  private let failures = Mutex(RequestFailures())
   private let clock = Mutex<ClockMeasurement?>(nil)
   private let draining = Atomic(false)
   private let secret: UInt64
@@ -44,7 +44,12 @@ package final class PostgresTables: SharedTables {
   }
 
   /// The reason why the last request that got no answer got none.
-  package var lastFailure: PostgresFailure? { failure.withLock { $0 } }
+  package var lastFailure: PostgresFailure? { failures.withLock { $0.last } }
+
+  /// The reason why PostgreSQL does not perform one kind of request, as far as the last seconds show; see ``RequestFailures``.
+  package var lastingFailure: PostgresFailure? {
+    failures.withLock { $0.lasting(at: Self.now(CLOCK_BOOTTIME)) }
+  }
 
   /// The difference between this node's clock and PostgreSQL's, as renewals and observations measured it; `nil`
   /// before the first one.
@@ -77,14 +82,20 @@ package final class PostgresTables: SharedTables {
 
   private func perform(_ request: TableRequest, on connection: borrowing Mutex<PostgresConnection>) -> TableReply? {
     connection.withLock { connection in
+      var failure = PostgresFailure.noAnswer
       for _ in 0..<Self.attemptsMax {
-        do throws(PostgresFailure) { return try perform(request, connection) } catch {
-          failure.withLock { $0 = error }
+        do throws(PostgresFailure) {
+          let reply = try perform(request, connection)
+          failures.withLock { $0.noteReply(to: request) }
+          return reply
+        } catch {
+          failure = error
           // A takeover that met an append of the former owner begins again, behind it.
           let isTakeover = if case .takeOver = request { true } else { false }
-          guard error.isConflict || isTakeover && error.isDuplicate else { return nil }
+          guard error.isConflict || isTakeover && error.isDuplicate else { break }
         }
       }
+      failures.withLock { $0.note(failure, of: request, at: Self.now(CLOCK_BOOTTIME)) }
       return nil
     }
   }

@@ -45,6 +45,9 @@ package final class ReplicatedStore: KeyValueStore, Sendable {
     }
   }
 
+  /// As ``KeyValueStore/writeFailure``.
+  package var writeFailure: StorageError? { store.writeFailure }
+
   /// Writes a copy as ``KeyValueStore/copy(toFile:)``.
   /// - Throws: as ``KeyValueStore/copy(toFile:)``.
   package func copy(toFile path: String) throws(StorageError) { try store.copy(toFile: path) }

@@ -1,3 +1,4 @@
+import Foundation
 import KeyValue
 import LogEngine
 import Synchronization
@@ -188,6 +189,28 @@ import TestSupport
     }
     #expect(log.position.sequence == 2)
     #expect(log.failure == failure)
+  }
+
+  /// Its commits can be read. The first commit after the disk has room again begins the segment.
+  @Test func aLogOnAFullDiskIsOpened() throws {
+    _ = try write(1...3, to: create())
+    // The head and the last record are written and synced again before.
+    disk.plan(.error(28), atCall: 4)
+    let (log, replayed) = try recover()
+    #expect(replayed == Array(1...3))
+    #expect(disk.lastCalls.hasSuffix("create 0000000000000002.log, remove 0000000000000002.log"), "\(disk.lastCalls)")
+    disk.plan(.error(28), atCall: 1)
+    #expect(throws: StorageError.diskFull(path: "log")) { try log.append(Self.batch(4)) }
+    _ = try write(4...5, to: log)
+    #expect(try recover().replayed == Array(1...5))
+  }
+
+  /// Without a look into the folder, a process that reads the log could lose the commits that it needs.
+  @Test func aFolderThatCannotBeReadHoldsEverything() throws {
+    let directory = try TemporaryDirectory()
+    #expect(DiskFolder(path: directory.file("none")).heldSequence() == nil)
+    try Data().write(to: URL(fileURLWithPath: directory.file("file")))
+    #expect(DiskFolder(path: directory.file("file")).heldSequence() == 0)
   }
 
   /// An opening begins a segment. A release may then remove all segments before it, although it has no record yet.

@@ -124,6 +124,21 @@ import TestSupport
     #expect(try LMDBStore.open(options).entries() == stored)
   }
 
+  /// Operators see that a store accepts nothing, before a client does.
+  @Test func aLogThatFailedIsKnown() throws {
+    let disk = SimulatedDisk(seed: 4)
+    let store = try LoggedStore.open(LMDBStore.open(.inMemory()), folder: SimulatedFolder(disk))
+    try store.put([Entry([1], [1])])
+    #expect(store.writeFailure == nil)
+    // The record is written, and its sync fails.
+    disk.plan(.error(5), atCall: 2)
+    #expect(throws: StorageError.self) { try store.put([Entry([2], [2])]) }
+    let failure = StorageError.system(operation: "fdatasync", path: "log", code: 5)
+    #expect(store.writeFailure == failure)
+    #expect(throws: failure) { try store.put([Entry([3], [3])]) }
+    #expect(try store.entries() == [Entry([1], [1])])
+  }
+
   /// A removed range hides a large part of the data file before it is flushed.
   @Test func aLargeRangeIsRecordedAsARange() throws {
     var settings = LoggedStoreSettings()

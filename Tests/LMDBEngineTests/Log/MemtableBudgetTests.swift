@@ -45,6 +45,37 @@ import TestSupport
     #expect(budget.freeBytes == 1 << 20)
   }
 
+  /// The table of another store, which is being flushed, has all of the memory. So the writer waits for a flush of its own
+  /// table.
+  @Test func aWriterDoesNotExceedTheMemoryThatOthersFlush() throws {
+    let budget = MemtableBudget(tablesBytesMax: 1 << 20, filledBytesMax: 1 << 20)
+    let (begun, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let isHeld = Atomic(true)
+    let slow = try Flushes(LMDBStore.open(.inMemory())) {
+      guard isHeld.exchange(false, ordering: .relaxed) else { return }
+      begun.signal()
+      mayEnd.wait()
+    }
+    let first = try open(slow, "a", budget) { $0.memtableBytesMax = 900 << 10 }
+    isHeld.store(false, ordering: .relaxed)
+    // The first transaction opens the mark.
+    try first.put([Entry(key(0), [1])])
+    isHeld.store(true, ordering: .relaxed)
+    try first.put([Entry(key(1), Bytes(repeating: 1, count: 1000 << 10))])
+    begun.wait()
+    let base = try LMDBStore.open(.inMemory())
+    let second = try open(base, "b", budget) { $0.memtableBytesMax = 900 << 10 }
+    var least = Int.max
+    for number in 0..<50 {
+      try second.put([Entry(key(number), Bytes(repeating: 2, count: 50 << 10))])
+      least = min(least, budget.freeBytes)
+    }
+    #expect(least > -(256 << 10), "\(least) bytes were free")
+    #expect(try second.entries().count == 50 && base.entries().count > 40)
+    mayEnd.signal()
+    try first.flush()
+  }
+
   /// A closed store gives its memory back.
   @Test func anIdleStoreIsFlushed() throws {
     let budget = MemtableBudget(tablesBytesMax: 1 << 20, filledBytesMax: 1 << 20)

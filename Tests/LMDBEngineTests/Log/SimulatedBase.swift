@@ -40,9 +40,11 @@ final class SimulatedBase: MarkedStore {
     try disk.call { (state) throws(StorageError) in
       let fault = try SimulatedDisk.begin(&state, mark == nil ? "commit" : "commit with mark")
       if let failure = SimulatedDisk.failure(fault, "mdb_txn_commit") { throw failure }
-      state.previous = (state.entries, state.mark)
+      let before = (state.entries, state.mark)
+      let isFlush = mark == nil || state.mark?.isOpen == mark?.isOpen
       state.entries = entries
-      if let mark, !state.dropsMarks || state.mark?.isOpen != mark.isOpen { state.mark = mark }
+      if let mark, !state.dropsMarks || !isFlush { state.mark = mark }
+      state.previous = isFlush ? before : (state.entries, state.mark)
       try SimulatedDisk.finish(&state)
     }
   }

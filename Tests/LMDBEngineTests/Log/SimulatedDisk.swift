@@ -50,13 +50,15 @@ final class SimulatedDisk: Sendable {
     var random: SplitMix
     /// The names of the calls, to describe a failure.
     var history: [String] = []
+    /// Whether calls that only read count, so that a fault can apply to them.
+    var countsReads = false
     /// For mutations of the code under test: syncs of content do nothing.
     var ignoresSync = false
-    /// For mutations: a crash takes back the last commit of the data file.
+    /// For mutations: a crash takes back the last commit of the data file, if it belongs to a flush.
     var losesLastCommit = false
     /// For mutations: the data file keeps the position at which the log was opened.
     var dropsMarks = false
-    /// The data file before its last commit.
+    /// The data file that a loss of its last commit leaves.
     var previous: (entries: [[UInt8]: [UInt8]], mark: LogMark?) = ([:], nil)
   }
 
@@ -78,6 +80,14 @@ final class SimulatedDisk: Sendable {
     }
     if fault == .lateLoss { state.isOff = true }
     return fault
+  }
+
+  /// Begins a call that only reads. Counts it if ``State/countsReads``.
+  static func beginReading(_ state: inout State, _ name: String) throws(StorageError) {
+    guard !state.isOff else { throw powerLoss }
+    guard state.countsReads else { return }
+    if let failure = failure(try begin(&state, name), name) { throw failure }
+    try finish(&state)
   }
 
   /// Ends a call that had its effect.
@@ -149,7 +159,7 @@ final class SimulatedFolder: LogFolder {
 
   func names() throws(StorageError) -> [String] {
     try disk.call { (state) throws(StorageError) in
-      guard !state.isOff else { throw SimulatedDisk.powerLoss }
+      try SimulatedDisk.beginReading(&state, "opendir")
       return state.names.keys.sorted()
     }
   }
@@ -172,7 +182,7 @@ final class SimulatedFolder: LogFolder {
 
   func open(_ name: String) throws(StorageError) -> any LogFile {
     try disk.call { (state) throws(StorageError) in
-      guard !state.isOff else { throw SimulatedDisk.powerLoss }
+      try SimulatedDisk.beginReading(&state, "open")
       guard let number = state.names[name] else { throw .system(operation: "open", path: name, code: 2) }
       return SimulatedFile(disk, number, state.files[number]?.content.count ?? 0)
     }
@@ -228,7 +238,7 @@ final class SimulatedFile: LogFile {
 
   func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(StorageError) -> Int {
     let content = try disk.call { (state) throws(StorageError) in
-      guard !state.isOff else { throw SimulatedDisk.powerLoss }
+      try SimulatedDisk.beginReading(&state, "pread")
       return state.files[number]?.content ?? []
     }
     let count = max(0, min(buffer.count, content.count - offset))

@@ -146,7 +146,7 @@ import TestSupport
     #expect(tables.isDraining)
     let state = try catalog.state()
     #expect(state.owner == 1 && state.isOwnerLive && state.epoch == 1)
-    #expect(state.entries == 1 && state.head == 1 && state.confirmed == 1 && state.logBytes > 0)
+    #expect(state.entries == 1 && state.head == 1 && state.confirmed == 1 && state.logBytes ?? 0 > 0)
     #expect(state.member(1)?.session == RegisteredNode.Session(number: 1, renewal: 9, isLive: true))
     #expect(state.member(1)?.isDraining == true)
   }

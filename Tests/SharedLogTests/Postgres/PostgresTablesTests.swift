@@ -188,6 +188,62 @@ import Testing
     #expect(try observation(tables, after: 1).entries == [entry])
   }
 
+  // MARK: Conflicts
+
+  /// PostgreSQL ends each transaction that writes twice in favor of others, as engines that are always SERIALIZABLE may do.
+  @Test func transactionsThatConflictAreRepeated() throws {
+    let (tables, url) = try makeTables("conflicts")
+    let triggers = ["hearth_log", "hearth_node", "hearth_cluster", "hearth_meta"].map { table in
+      "CREATE TRIGGER conflict BEFORE INSERT OR UPDATE ON \(table) FOR EACH STATEMENT EXECUTE FUNCTION conflict();"
+    }
+    // A sequence keeps its number if the transaction ends.
+    try server.sql(
+      """
+      CREATE SEQUENCE attempts;
+      CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+        -- Once for each transaction.
+        IF current_setting('test.passed', true) IS NOT DISTINCT FROM txid_current()::text THEN RETURN NULL; END IF;
+        IF nextval('attempts') % 3 <> 0 THEN RAISE EXCEPTION 'conflict' USING ERRCODE = '40001'; END IF;
+        PERFORM set_config('test.passed', txid_current()::text, true);
+        RETURN NULL;
+      END $$;
+      \(triggers.joined(separator: "\n"))
+      """, in: "conflicts")
+    var (session, previous) = try takeOver(tables, node: 1)
+    for number in 1...5 {
+      let entry = SharedEntry(.batch, [UInt8(number)], after: previous.position, epoch: 1, secret: Self.secret)
+      try #require(tables.perform(.append(entry, behind: previous.position)) == .appended)
+      #expect(tables.perform(.renew(session, renewal: UInt64(number), confirmed: 0)) == .renewed)
+      previous = entry
+    }
+    #expect(tables.perform(.settle(previous.position)) != nil)
+    let loss = LogLoss(number: 1, node: 1, seconds: 1)
+    try ClusterCatalog(url).answer(loss)
+    #expect(try observation(tables).entries.count == 6)
+    let attempts = try server.sql("SELECT last_value FROM attempts", in: "conflicts")
+    #expect(try #require(Int(attempts)) >= 3 * 14, "\(attempts) attempts")
+  }
+
+  // MARK: Refusals
+
+  @Test func aRefusalOfOneKindOfRequestLasts() throws {
+    let (tables, _) = try makeTables("refusals")
+    let (_, takeover) = try takeOver(tables, node: 1)
+    try server.sql("CREATE ROLE reader LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader", in: "refusals")
+    let reader = try PostgresTables(server.url("refusals", role: "reader"), secret: Self.secret, patience: Self.patient)
+    let entry = SharedEntry(.batch, [1], after: takeover.position, epoch: 1, secret: Self.secret)
+    for _ in 0..<3 {
+      #expect(reader.lastingFailure == nil)
+      #expect(reader.perform(.append(entry, behind: takeover.position)) == nil)
+      _ = try observation(reader)
+    }
+    #expect(reader.lastingFailure?.description.contains("too few rights") == true)
+    try server.sql("GRANT ALL ON ALL TABLES IN SCHEMA public TO reader", in: "refusals")
+    #expect(reader.perform(.append(entry, behind: takeover.position)) == .appended)
+    #expect(reader.lastingFailure == nil)
+  }
+
   // MARK: Lost answers
 
   @Test(arguments: ["read committed", "serializable"])

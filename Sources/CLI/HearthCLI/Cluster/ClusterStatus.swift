@@ -90,10 +90,11 @@ struct ClusterStatus {
       ? "node \(state.owner ?? 0) owns the cluster, in epoch \(state.epoch)\n"
       : terminal.red("no live node owns the cluster") + "\n"
     text += state.members.isEmpty ? "\nno node has been started yet\n" : "\n\(nodes(on: terminal))"
+    let size = state.logBytes.map { "; \(ByteCount.text(Int(clamping: $0))) in PostgreSQL" } ?? ""
     text += """
 
       log            \(CountText.grouped(Int(clamping: state.entries), "entry", "entries")) up to \(state.head), confirmed \
-      up to \(state.confirmed); \(ByteCount.text(Int(clamping: state.logBytes))) in PostgreSQL
+      up to \(state.confirmed)\(size)
       snapshots      \(snapshotsText)
       configuration  version \(state.configuration)
 
@@ -166,7 +167,7 @@ struct ClusterStatus {
       json.add("first", Int(clamping: state.firstSequence))
       json.add("head", Int(clamping: state.head))
       json.add("confirmed", Int(clamping: state.confirmed))
-      json.add("bytes", Int(clamping: state.logBytes))
+      if let bytes = state.logBytes { json.add("bytes", Int(clamping: bytes)) }
       json.endObject()
       if let loss = state.loss {
         json.key("loss")

@@ -14,7 +14,7 @@ extension ClusteredNode {
     guard let (cluster, alive) = observed else { return map.json }
     map["epoch"] = .integer(Int64(clamping: cluster.epoch))
     map["entries"] = .integer(Int64(clamping: cluster.entries))
-    map["logBytes"] = .integer(cluster.logBytes)
+    map["logBytes"] = cluster.logBytes.map { .integer($0) }
     map["configuration"] = .integer(cluster.configuration)
     map["nodes"] = .array(cluster.members.map { .map(describe($0, isAlive: alive.contains($0.node), in: cluster)) })
     return map.json

@@ -44,6 +44,8 @@ final class ClusteredNode: Sendable {
     var isStopping = false
     /// Why PostgreSQL could not be asked the last time.
     var problem: String?
+    /// Why it does not perform some requests, although it answers others.
+    var refusal: String?
     /// The configuration with which this node follows, and its version.
     var followed: (version: Int64, ClusterConfiguration)?
     /// Why this node does not read documents itself, as it was logged last.
@@ -86,7 +88,7 @@ final class ClusteredNode: Sendable {
   let detours: NodeQuestion
   let searching = DispatchQueue(label: "hearth.cluster.search")
   private let watch = Mutex(NodeWatch())
-  private let timing: ClusterTiming
+  let timing: ClusterTiming
   let state = Mutex(State())
   /// Opens and closes the project, and asks PostgreSQL about the cluster.
   let queue: DispatchQueue
@@ -502,6 +504,7 @@ final class ClusteredNode: Sendable {
     queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.poll() }
     checkClock()
     checkDraining()
+    noteRefusal()
     // It notices that its time is over.
     _ = owned.stack?.recording?.state
     // It could not be opened before.
@@ -539,37 +542,6 @@ final class ClusteredNode: Sendable {
       if isNew { configuration.log(.warn, "cluster.postgres", "PostgreSQL does not answer: \(error.description)") }
     }
     updateMayOwn()
-  }
-
-  /// An owner whose clock differs much from those of others would break promises about the times of commits.
-  private func checkClock() {
-    guard let clock = tables.clockMeasurement else { return }
-    let isWrong = clock.isBeyond(timing.skew)
-    let isNews = state.withLock { state in
-      defer { state.hasWrongClock = isWrong }
-      return state.hasWrongClock != isWrong
-    }
-    guard isNews else { return }
-    let milliseconds = clock.difference / 1000
-    configuration.log(
-      isWrong ? .error : .info, "cluster.clock",
-      isWrong
-        ? "the clock of PostgreSQL's machine is \(milliseconds) ms ahead of this one, so this node cannot own the cluster; "
-          + "synchronize the clocks with NTP"
-        : "the clocks of this machine and PostgreSQL's agree again")
-  }
-
-  private func checkDraining() {
-    let isDraining = tables.isDraining
-    let isNews = state.withLock { state in
-      defer { state.isDraining = isDraining }
-      return state.isDraining != isDraining
-    }
-    guard isNews else { return }
-    configuration.log(
-      .info, "cluster.draining",
-      isDraining
-        ? "node \(number) drains: another node is to own the cluster" : "node \(number) may own the cluster again")
   }
 
   func updateMayOwn() {

@@ -1,10 +1,13 @@
 import Glibc
 package import KeyValue
 import LMDBEngine
+import Synchronization
 
 /// A ``LogFolder`` on the disk.
 package final class DiskFolder: LogFolder {
   package let path: String
+  /// Whether the name of the folder is durable.
+  private let isNameSynced = Atomic(false)
 
   /// Names a folder. Nothing is created before the first file.
   package init(path: String) { self.path = path }
@@ -33,10 +36,11 @@ package final class DiskFolder: LogFolder {
   /// Creates a file of zeros and syncs it, in a folder that only the owner may enter.
   /// - Throws: ``StorageError`` if a call fails; the file may exist then.
   package func create(_ name: String, bytes: Int) throws(StorageError) -> any LogFile {
-    if mkdir(path, 0o700) == 0 {
+    guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw .systemCall("mkdir", path: path) }
+    // Also if the folder exists: a process may have died between the two calls.
+    if !isNameSynced.load(ordering: .relaxed) {
       try Descriptor.syncDirectory(of: path)
-    } else if errno != EEXIST {
-      throw .systemCall("mkdir", path: path)
+      isNameSynced.store(true, ordering: .relaxed)
     }
     return try DiskLogFile(creating: "\(path)/\(name)", bytes: bytes)
   }
@@ -67,9 +71,10 @@ package final class DiskFolder: LogFolder {
     try Descriptor(path: path, flags: O_RDONLY | O_DIRECTORY).sync()
   }
 
-  /// Returns the number after which other processes need the commits, or `nil` if none does. Cost: reads the folder.
+  /// Returns the number after which other processes need the commits, or `nil` if none does. If the folder cannot be read, for
+  /// want of a descriptor for example, they may need all. Cost: reads the folder.
   package func heldSequence() -> UInt64? {
-    guard let names = try? names() else { return nil }
+    guard let names = try? names() else { return 0 }
     return LogHold.lowest(in: path, names)
   }
 }

@@ -6,7 +6,7 @@ extension FileLog {
   /// The incomplete record of the last append is ignored. Everything else must be there: if the commits after `base` have
   /// a gap, or a record before the last is damaged, nothing is opened. The last record is written and synced again before
   /// this returns: if only the process crashed, or its last sync failed, the record may be in the cache of the kernel and
-  /// not on the disk. The log continues in a new segment.
+  /// not on the disk. The log continues in a new segment, which the first commit makes if the disk is full now.
   ///
   /// Cost: reads the segments with commits after `base`, and holds one in memory.
   /// - Throws: ``StorageError/corruption(path:detail:)`` if the log is damaged or belongs to another file; the error of
@@ -20,7 +20,10 @@ extension FileLog {
     let log = FileLog(
       folder, secret: secret, position: recovery.position, epoch: recovery.position.epoch + 1,
       segments: recovery.segments, sizes: sizes)
-    try log.beginSegment(recordBytes: 0)
+    do throws(StorageError) { try log.beginSegment(recordBytes: 0) } catch {
+      // A full disk can be read. The first commit makes the segment, or fails.
+      guard log.failure == nil, case .diskFull = error else { throw error }
+    }
     return log
   }
 

@@ -37,6 +37,10 @@ package final class LoggedStore: KeyValueStore, Sendable {
     try tables.write(body)
   }
 
+  /// The error of the log or of the last flush, as ``KeyValueStore/writeFailure``. After an error of the log, no commit is accepted
+  /// until the store is opened again. After one of a flush, the next writes try again.
+  package var writeFailure: StorageError? { tables.writeFailure }
+
   /// Moves everything to the data file. Writers wait meanwhile.
   /// - Throws: ``StorageError`` if the data file cannot be written. Everything is still readable.
   package func flush() throws(StorageError) { try tables.flush() }

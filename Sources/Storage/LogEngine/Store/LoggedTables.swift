@@ -54,6 +54,8 @@ final class LoggedTables: @unchecked Sendable {
     var freezes = 0
     /// Why the last flush failed. The flushing table stays then.
     var flushFailure: StorageError?
+    /// Why the log accepts nothing more.
+    var logFailure: StorageError?
 
     var isActiveEmpty: Bool { active.table.first == nil && active.ranges.isEmpty }
     var isEmpty: Bool { flushing == nil && isActiveEmpty }
@@ -102,6 +104,11 @@ final class LoggedTables: @unchecked Sendable {
 
   // MARK: Writing
 
+  /// As ``LoggedStore/writeFailure``.
+  var writeFailure: StorageError? {
+    view.withLock { $0.logFailure ?? ($0.flushing == nil ? nil : $0.flushFailure) }
+  }
+
   /// Runs a write transaction as ``LoggedStore/write(_:)``.
   func write(
     _ body: (any KeyValueTransaction) throws(StorageError) -> Void
@@ -137,6 +144,7 @@ final class LoggedTables: @unchecked Sendable {
       if transaction.batch.isEmpty { return }
       position = try openLog().append(transaction.batch)
     } catch {
+      if let failure = place.log?.failure { self.view.withLock { $0.logFailure = failure } }
       transaction.rollBack()
       throw error
     }
@@ -191,7 +199,17 @@ final class LoggedTables: @unchecked Sendable {
   /// Waits until the active table has room. Slows the writer as the table fills while the other is being flushed.
   func makeRoom() throws(StorageError) {
     let view = view.withLock { $0 }
-    guard view.flushing != nil else { return startFlushIfFull() }
+    guard view.flushing != nil else {
+      startFlushIfFull()
+      // Other stores flush, and their tables have all of the memory. A transaction of this one is beyond it at most.
+      if settings.budget.isFull, !view.isActiveEmpty {
+        isFlushWanted.store(true, ordering: .relaxed)
+        startFlushIfFull()
+        flushAndWait()
+        try checkFlush()
+      }
+      return
+    }
     if isFull(view) || settings.budget.isFull {
       flushAndWait()
       try checkFlush()

@@ -200,12 +200,21 @@ package final class PostgresContent: SharedContent {
   private func perform(
     _ statement: PostgresStatement, _ values: [PostgresValue], _ connection: PostgresConnection
   ) throws(PostgresFailure) -> PostgresResult {
-    try connection.perform(statement, values, milliseconds: Self.milliseconds)
+    for _ in 1..<Self.conflictsMax {
+      do throws(PostgresFailure) {
+        return try connection.perform(statement, values, milliseconds: Self.milliseconds)
+      } catch { guard error.isConflict else { throw error } }
+    }
+    return try connection.perform(statement, values, milliseconds: Self.milliseconds)
   }
+
+  /// The most attempts for a statement that PostgreSQL ends in favor of others.
+  private static let conflictsMax = 20
 
   private static func error(_ failure: PostgresFailure) -> SharedContentError {
     switch failure {
     case .refused(let state, _) where state.hasPrefix("53"): .full("\(failure)")
+    case _ where failure.isConflict: .unavailable("\(failure)")
     case .refused, .notAURL: .refused("\(failure)")
     default: .unavailable("\(failure)")
     }

@@ -147,7 +147,7 @@ function clusterSection() {
       h("span", { class: "mono" }, visible(node.address)), h("span", { class: `tag ${kinds[node.state] ?? "warn"}` }, node.state),
       [node.isOwner ? "owner" : "follower", node.isDraining ? ", draining" : ""], visible(node.software), agoText(node.started)])),
     found().epoch === undefined ? null : h("p", { class: "muted" }, `Epoch ${numberText(found().epoch)}. `
-      + `PostgreSQL has ${numberText(found().entries)} ${found().entries === 1 ? "entry" : "entries"} of the log, ${bytesText(found().logBytes)}.`)));
+      + `PostgreSQL has ${numberText(found().entries)} ${found().entries === 1 ? "entry" : "entries"} of the log${found().logBytes === undefined ? "" : `, ${bytesText(found().logBytes)}`}.`)));
 }
 
 function databasesSection() {

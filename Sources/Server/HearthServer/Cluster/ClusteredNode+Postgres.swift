@@ -1,0 +1,54 @@
+import PostgresEngine
+import SharedLog
+import Synchronization
+
+/// The facts that a node learns from its requests to PostgreSQL, and that the operator should know.
+extension ClusteredNode {
+  /// An owner whose clock differs much from those of others would break promises about the times of commits.
+  func checkClock() {
+    guard let clock = tables.clockMeasurement else { return }
+    let isWrong = clock.isBeyond(timing.skew)
+    let isNews = state.withLock { state in
+      defer { state.hasWrongClock = isWrong }
+      return state.hasWrongClock != isWrong
+    }
+    guard isNews else { return }
+    let milliseconds = clock.difference / 1000
+    configuration.log(
+      isWrong ? .error : .info, "cluster.clock",
+      isWrong
+        ? "the clock of PostgreSQL's machine is \(milliseconds) ms ahead of this one, so this node cannot own the cluster; "
+          + "synchronize the clocks with NTP"
+        : "the clocks of this machine and PostgreSQL's agree again")
+  }
+
+  func checkDraining() {
+    let isDraining = tables.isDraining
+    let isNews = state.withLock { state in
+      defer { state.isDraining = isDraining }
+      return state.isDraining != isDraining
+    }
+    guard isNews else { return }
+    configuration.log(
+      .info, "cluster.draining",
+      isDraining
+        ? "node \(number) drains: another node is to own the cluster" : "node \(number) may own the cluster again")
+  }
+
+  /// Logs why PostgreSQL does not perform some requests of this node, although it answers others: for example, the role may read
+  /// the log and not write to it, or a disk is full.
+  func noteRefusal() {
+    let refusal = isCutOff ? nil : tables.lastingFailure?.description
+    let former = state.withLock { state in
+      defer { state.refusal = refusal }
+      return state.refusal
+    }
+    guard refusal != former else { return }
+    guard let refusal else {
+      return configuration.log(.info, "cluster.postgres", "PostgreSQL performs all requests of this node again")
+    }
+    configuration.log(
+      .error, "cluster.postgres",
+      "PostgreSQL answers, but does not perform requests that node \(number) needs: \(refusal)")
+  }
+}
