@@ -1,4 +1,4 @@
-import KeyValue
+package import KeyValue
 package import LogEngine
 package import SharedLog
 import Synchronization
@@ -56,6 +56,11 @@ package final class Replica: Sendable {
   }
 
   struct WeakLog: Sendable { weak var log: (any ProjectLog)? }
+
+  /// The error with which writes to the data file of a store fail, or `nil`; see `KeyValueStore.writeFailure`.
+  package var writeFailure: StorageError? {
+    state.withLock { $0.members.values.lazy.compactMap(\.store.writeFailure).first }
+  }
 
   /// Opens the stores that exist.
   /// - Throws: ``ReplicaError/notAReplica(path:)`` if a file was written without the cluster; ``ReplicaError/storage(_:)``.

@@ -35,8 +35,10 @@ final class ClusteredNode: Sendable {
     /// The deployed configuration that the project has, and its version.
     var deployed = ClusterConfiguration()
     var version: Int64 = 0
-    /// The time before which this node wants to own nothing, because it could not open the project.
+    /// The time before which this node wants to own nothing, because it could not open the project, or write to its disk.
     var restsUntil: DispatchTime?
+    /// The time before which it does not give the cluster away again because of its disk.
+    var ownsUntil: DispatchTime?
     var isDraining = false
     var hasWrongClock = false
     /// The floor of the epoch.
@@ -504,6 +506,7 @@ final class ClusteredNode: Sendable {
     queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.poll() }
     checkClock()
     checkDraining()
+    checkDisk()
     noteRefusal()
     // It notices that its time is over.
     _ = owned.stack?.recording?.state

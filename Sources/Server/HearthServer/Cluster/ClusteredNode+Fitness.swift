@@ -1,8 +1,11 @@
+import Dispatch
+import KeyValue
 import PostgresEngine
+import Replication
 import SharedLog
 import Synchronization
 
-/// The facts that a node learns from its requests to PostgreSQL, and that the operator should know.
+/// The facts that decide whether a node may own the cluster, and that the operator should know.
 extension ClusteredNode {
   /// An owner whose clock differs much from those of others would break promises about the times of commits.
   func checkClock() {
@@ -34,6 +37,26 @@ extension ClusteredNode {
       isDraining
         ? "node \(number) drains: another node is to own the cluster" : "node \(number) may own the cluster again")
   }
+
+  /// An owner that cannot write its data files would soon refuse commits, so it gives the cluster to another node that lives. The
+  /// disks of all nodes may be full, so it owns the cluster again if no node has taken it after ``diskRestSeconds``, and then
+  /// keeps it for ``diskPatienceSeconds``.
+  func checkDisk() {
+    guard case .owner = member.status.role, let failure = replica.writeFailure else { return }
+    let isDue = state.withLock { state in
+      guard !state.nodes.isEmpty, state.ownsUntil.map({ $0 <= .now() }) ?? true else { return false }
+      state.restsUntil = .now() + .seconds(Self.diskRestSeconds)
+      state.ownsUntil = .now() + .seconds(Self.diskPatienceSeconds)
+      return true
+    }
+    guard isDue else { return }
+    configuration.log(
+      .error, "cluster.disk",
+      "node \(number) cannot write its data files, so it gives the cluster to another node: \(failure.description)")
+  }
+
+  private static let diskRestSeconds = 30
+  private static let diskPatienceSeconds = 600
 
   /// Logs why PostgreSQL does not perform some requests of this node, although it answers others: for example, the role may read
   /// the log and not write to it, or a disk is full.

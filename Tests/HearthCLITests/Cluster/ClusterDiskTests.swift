@@ -1,0 +1,50 @@
+import Foundation
+import Testing
+import TestSupport
+
+/// A node of a cluster on a disk of a few megabytes.
+@Suite(.needs(.hearth), .needs(.postgres), .needs(.tool(.setpriv)), .needs(.mounting), .serialized)
+struct ClusterDiskTests {
+  @Test func anOwnerWithAFullDiskGivesTheClusterAway() async throws {
+    try await onDedicatedThread {
+      let cluster = try ServedCluster(nodes: 0)
+      let data = cluster.directory.file("node1")
+      try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: false)
+      try Self.run("mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", data)
+      defer { try? Self.run("umount", data) }
+      let owner = try cluster.add()
+      #expect(try cluster.owner() == 0)
+      _ = try cluster.add()
+      defer { for node in cluster.nodes { node.process.stop() } }
+      try Self.create("before", at: cluster.ports)
+      let block = try FileHandle(forWritingTo: Self.newFile("\(data)/block"))
+      while (try? block.write(contentsOf: [UInt8](repeating: 1, count: 4096))) != nil {}
+      // These commits are in the log. The owner notices its disk when it moves them to its data file, some seconds later.
+      try Self.create("full", at: cluster.ports)
+      #expect(try cluster.owner(after: 0) == 1)
+      #expect(owner.process.output.contains("node 1 cannot write its data files"))
+      try Self.create("after", at: cluster.ports)
+      let found = try ServedCluster.send(cluster.ports[1], "GET", "\(ServedCluster.documents)/c")
+      #expect(try JSONNode(parsing: found.body)["documents"]?.elements.count == 6, "\(found.text)")
+    }
+  }
+
+  /// Creates a document at each node.
+  private static func create(_ name: String, at ports: [UInt16]) throws {
+    for (node, port) in ports.enumerated() {
+      let target = "\(ServedCluster.documents)/c?documentId=\(name)\(node)"
+      let made = try ServedCluster.send(port, "POST", target, "{}")
+      #expect(made.status == 200, "\(name) at node \(node + 1): \(made.text)")
+    }
+  }
+
+  private static func newFile(_ path: String) throws -> URL {
+    try Data().write(to: URL(fileURLWithPath: path))
+    return URL(fileURLWithPath: path)
+  }
+
+  private static func run(_ arguments: String...) throws {
+    let process = try ServerProcess(executable: "/usr/bin/env", arguments: arguments)
+    try #require(process.waitForExit(timeoutSeconds: 20) == .code(0), "\(arguments): \(process.output)")
+  }
+}
