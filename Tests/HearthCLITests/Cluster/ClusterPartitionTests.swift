@@ -1,4 +1,7 @@
+import Dispatch
 import Foundation
+import Glibc
+import Synchronization
 import Testing
 import TestSupport
 
@@ -93,4 +96,50 @@ import TestSupport
       try run.finish("lost answers: \(lost.0) of PostgreSQL, \(lost.1) of nodes")
     }
   }
+
+  /// A node that does not own the cluster gets a twentieth of a processor.
+  @Test func aSlowNodeSlowsNoOther() async throws {
+    try await onDedicatedThread {
+      let run = try FaultRun(ServedCluster())
+      let cluster = run.cluster
+      let owner = try cluster.owner()
+      let (slow, other) = ((owner + 1) % 3, (owner + 2) % 3)
+      let epoch = try run.epoch
+      let brake = Brake(cluster.nodes[slow].process)
+      for _ in 0..<5 {
+        try run.waitForRenewals(1, of: owner)
+        try run.waitUntilServing(other, "beside a slow node")
+        try run.waitUntilServing(owner, "beside a slow node")
+      }
+      try run.commit(100)
+      #expect(try run.epoch == epoch)
+      brake.release()
+      try run.finish("a slow node")
+      try cluster.waitUntilReading(slow)
+    }
+  }
+}
+
+/// Stops a process for most of the time, so that it runs for 5 of 100 milliseconds.
+private final class Brake {
+  private let timer = DispatchSource.makeTimerSource()
+
+  init(_ process: ServerProcess) {
+    let ticks = Atomic(0)
+    timer.schedule(deadline: .now(), repeating: .milliseconds(5), leeway: .nanoseconds(0))
+    timer.setEventHandler {
+      switch ticks.add(1, ordering: .relaxed).newValue % 20 {
+      case 0: process.send(signal: SIGCONT)
+      case 1: process.send(signal: SIGSTOP)
+      default: break
+      }
+    }
+    timer.setCancelHandler { process.send(signal: SIGCONT) }
+    timer.activate()
+  }
+
+  /// Lets the process run.
+  func release() { timer.cancel() }
+
+  deinit { release() }
 }
