@@ -246,6 +246,29 @@ import TestSupport
     }
   }
 
+  /// An operator copies the directory of an owner that was killed, and starts both. They are two nodes.
+  @Test func aCopyOfADirectoryIsANodeOfItsOwn() async throws {
+    try await onDedicatedThread {
+      let run = try FaultRun(ServedCluster(nodes: 2))
+      let cluster = run.cluster
+      let owner = try cluster.owner()
+      cluster.nodes[owner].process.send(signal: SIGKILL)
+      _ = cluster.nodes[owner].process.waitForExit(timeoutSeconds: 30)
+      let directory = cluster.directory
+      let copy = try ServerProcess(
+        executable: "/usr/bin/env",
+        arguments: ["cp", "-a", "--sparse=always", directory.file("node\(owner + 1)"), directory.file("node3")])
+      try #require(copy.waitForExit(timeoutSeconds: 60) == .code(0), "\(copy.output)")
+      _ = try cluster.add()
+      try cluster.restart(owner)
+      try run.commit(100)
+      try run.finish("a copy of a directory")
+      let nodes = try #require(try cluster.status()["nodes"]?.elements)
+      #expect(nodes.compactMap { $0["node"]?.integerValue }.sorted() == [1, 2, 3], "\(nodes.map(\.text))")
+      for node in cluster.ports.indices where try node != cluster.owner() { try cluster.waitUntilReading(node) }
+    }
+  }
+
   @Test func mistakesAreNamed() async throws {
     try await onDedicatedThread {
       let cluster = try ServedCluster(nodes: 1)
@@ -271,7 +294,8 @@ import TestSupport
       let empty = try cluster.postgres.makeDatabase("empty")
       #expect(try refusal(["--cluster", empty, "--cluster-key", key] + data).contains("hearth cluster init"))
       #expect(
-        try refusal(["--cluster", "postgres:///x?host=/nowhere", "--cluster-key", key] + data).contains("cluster"))
+        try refusal(["--cluster", "postgres:///x?host=/nowhere", "--cluster-key", key] + data)
+          .contains("no connection to PostgreSQL: "))
     }
   }
 }
