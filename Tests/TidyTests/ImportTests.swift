@@ -76,7 +76,7 @@ import Testing
     "CXXHash": ["DocumentStore", "LogEngine"], "CSodium": ["Accounts"], "CXCrypt": ["Accounts"],
     "CPostgres": ["PostgresEngine"],
     // Services see a cluster only through the storage engine that the server gives them.
-    "PostgresEngine": ["HearthServer", "HearthCLI"],
+    "PostgresEngine": ["HearthServer", "HearthCLI", "Benchmarks"],
     // All checksums come from Digests. Accounts needs libcrypto's keys and password hashes. Transport compresses
     // bodies of requests and responses with zlib, and Compression files.
     "CCrypto": ["Accounts", "Digests"], "CZlib": ["Transport", "Digests", "Compression"],

@@ -43,8 +43,8 @@ final class Readiness: Sendable {
   }
 
   /// Returns the reasons why the server is not ready: `starting`, `stopping`, `data` (the directory is not
-  /// writable), `room` (its disk is full), `database` (the declared database cannot be read), `writes` (it accepts no
-  /// commits, after an error of the disk), `rules` (the rules in force do not compile), `cluster` (no owner of the cluster
+  /// writable), `room` (its disk is full), `database` (the declared database cannot be read), `writes` (it cannot
+  /// write to its disk), `rules` (the rules in force do not compile), `cluster` (no owner of the cluster
   /// is known). Cost: a few system calls, and opening the database if it is closed.
   func unready() -> [String] {
     var names: [String] = []

@@ -50,8 +50,8 @@ public protocol KeyValueStore: AnyObject, Sendable {
   /// - Throws: ``StorageError`` if the read fails.
   func fileStatistics() throws(StorageError) -> KeyValueStatistics
 
-  /// The error with which writes fail, or `nil` if nothing is known to be wrong. Some errors last until the store is opened again.
-  /// Cost: a lock at most.
+  /// The error of the disk because of which writes fail or will soon, or `nil` if none is known. Some errors last until the store
+  /// is opened again. Cost: a lock at most.
   var writeFailure: StorageError? { get }
 }
 

@@ -7,6 +7,8 @@ package final class ClusterCatalog: Sendable {
   /// The longest wait for an answer, in milliseconds.
   private static let milliseconds = 5000
 
+  /// Whether the engine tells the size of a table.
+  private let measuresLog = Atomic(true)
   private let connection: Mutex<PostgresConnection>
 
   /// Creates a catalog without a connection.
@@ -24,10 +26,13 @@ package final class ClusterCatalog: Sendable {
   package func state() throws(PostgresFailure) -> ClusterState {
     var logBytes: Int64?
     do throws(PostgresFailure) {
-      logBytes = try perform(Self.measureLog, []) { (result) throws(PostgresFailure) in result.integer(0, 0) }
+      if measuresLog.load(ordering: .relaxed) {
+        logBytes = try perform(Self.measureLog, []) { (result) throws(PostgresFailure) in result.integer(0, 0) }
+      }
     } catch {
       // Other engines do not have this function.
       guard case .refused = error else { throw error }
+      measuresLog.store(false, ordering: .relaxed)
     }
     return try perform(Self.readState, []) { [logBytes] (result) throws(PostgresFailure) in
       try Self.state(in: result, logBytes: logBytes)

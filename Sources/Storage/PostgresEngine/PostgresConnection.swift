@@ -172,10 +172,12 @@ final class PostgresConnection {
       try Self.send("SET idle_in_transaction_session_timeout = 2000", connection)
       _ = try Self.results(connection, deadline)
       // PostgreSQL compresses bodies of more than 2 KB. Its own method takes longer than the rest of an append. Without LZ4,
-      // before version 14 for example, it keeps its method.
-      try Self.send("SET default_toast_compression = lz4", connection)
+      // before version 14 for example, it keeps its method. Other engines may refuse the statement.
+      try Self.send(
+        "SELECT set_config(name, 'lz4', false) FROM pg_settings "
+          + "WHERE name = 'default_toast_compression' AND 'lz4' = ANY(enumvals)", connection)
       do throws(PostgresFailure) { _ = try Self.results(connection, deadline) } catch {
-        guard case .refused = error else { throw error }
+        guard case .refused(let state, _) = error, !Self.endsConnection(state) else { throw error }
       }
     } catch {
       hearth_PQfinish(connection)
@@ -212,11 +214,10 @@ final class PostgresConnection {
     }
   }
 
-  /// Whether a connection is useless, or a request of unknown outcome, after an error: the classes 08, 53, 57, 58 and
-  /// XX are those of connections, resources, operators, the system and internal errors, and 40003 is an unknown
-  /// completion.
+  /// Whether a connection is useless, or a request of unknown outcome, after an error: the classes 08, 57, 58 and XX
+  /// are those of connections, operators, the system and internal errors, and 40003 is an unknown completion.
   private static func endsConnection(_ state: String) -> Bool {
-    ["08", "53", "57", "58", "XX"].contains(state.prefix(2)) || state == "40003" || state == "25006"
+    ["08", "57", "58", "XX"].contains(state.prefix(2)) || state == "40003" || state == "25006"
   }
 
   private static func results(_ connection: OpaquePointer, _ deadline: Int64) throws(PostgresFailure) -> PostgresResult

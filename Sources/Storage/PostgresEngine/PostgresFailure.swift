@@ -40,6 +40,11 @@ package enum PostgresFailure: Error, Equatable, Sendable {
   /// The answer does not have the expected form.
   case unexpectedAnswer
 
+  /// The SQLSTATE of a refusal.
+  package var state: String? {
+    if case .refused(let state, _) = self { state } else { nil }
+  }
+
   /// Whether the same request may succeed at once: PostgreSQL ended its transaction in favor of another one.
   var isConflict: Bool {
     if case .refused(let state, _) = self { state == "40001" || state == "40P01" } else { false }

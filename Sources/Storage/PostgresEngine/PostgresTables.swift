@@ -46,10 +46,8 @@ package final class PostgresTables: SharedTables {
   /// The reason why the last request that got no answer got none.
   package var lastFailure: PostgresFailure? { failures.withLock { $0.last } }
 
-  /// The reason why PostgreSQL does not perform one kind of request, as far as the last seconds show; see ``RequestFailures``.
-  package var lastingFailure: PostgresFailure? {
-    failures.withLock { $0.lasting(at: Self.now(CLOCK_BOOTTIME)) }
-  }
+  /// The reason why PostgreSQL refuses one kind of request again and again, although it may perform others, or `nil`.
+  package var lastingFailure: PostgresFailure? { failures.withLock { $0.lasting } }
 
   /// The difference between this node's clock and PostgreSQL's, as renewals and observations measured it; `nil`
   /// before the first one.
@@ -95,7 +93,7 @@ package final class PostgresTables: SharedTables {
           guard error.isConflict || isTakeover && error.isDuplicate else { break }
         }
       }
-      failures.withLock { $0.note(failure, of: request, at: Self.now(CLOCK_BOOTTIME)) }
+      failures.withLock { $0.note(failure, of: request) }
       return nil
     }
   }

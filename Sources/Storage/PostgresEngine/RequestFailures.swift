@@ -2,8 +2,8 @@ import SharedLog
 
 /// The failures of requests to the tables, by kind of request.
 ///
-/// If the role has too few rights or a disk is full, PostgreSQL can answer observations and refuse all appends. Such a failure
-/// lasts: the last ``countMin`` requests of a kind failed, the last one not longer ago than ``microsecondsMax``.
+/// If the role has too few rights or a disk is full, PostgreSQL can perform observations and refuse all appends. Such a failure
+/// lasts if the last ``countMin`` requests of a kind were refused, until one is performed or gets no answer.
 struct RequestFailures: Sendable {
   /// The reason why the last request that got no answer got none.
   private(set) var last: PostgresFailure?
@@ -14,29 +14,25 @@ struct RequestFailures: Sendable {
   private struct Series {
     var failure: PostgresFailure
     var count: Int
-    var time: Int64
   }
 
   static let countMin = 3
-  static let microsecondsMax: Int64 = 5_000_000
 
   mutating func noteReply(to request: TableRequest) { kinds[Self.kind(of: request)] = nil }
 
-  /// Notes a failure. `time` is in microseconds.
-  mutating func note(_ failure: PostgresFailure, of request: TableRequest, at time: Int64) {
+  mutating func note(_ failure: PostgresFailure, of request: TableRequest) {
     last = failure
     let kind = Self.kind(of: request)
-    kinds[kind] = Series(failure: failure, count: (kinds[kind]?.count ?? 0) + 1, time: time)
+    if case .refused = failure {
+      kinds[kind] = Series(failure: failure, count: (kinds[kind]?.count ?? 0) + 1)
+    } else {
+      kinds[kind] = nil
+    }
   }
 
-  /// Returns a failure that lasts, of appends first.
-  func lasting(at time: Int64) -> PostgresFailure? {
-    for kind in Kind.allCases {
-      if let series = kinds[kind], series.count >= Self.countMin, time - series.time <= Self.microsecondsMax {
-        return series.failure
-      }
-    }
-    return nil
+  /// A failure that lasts, of appends first.
+  var lasting: PostgresFailure? {
+    Kind.allCases.lazy.compactMap { kinds[$0] }.first { $0.count >= Self.countMin }?.failure
   }
 
   private static func kind(of request: TableRequest) -> Kind {

@@ -23,6 +23,9 @@ package final class FollowedStore: KeyValueStore, Sendable {
     throw .notOwner(of: name.text, owner: nil)
   }
 
+  /// As ``KeyValueStore/writeFailure``: entries of the log fail, or will soon.
+  package var writeFailure: StorageError? { store.writeFailure }
+
   /// Writes a copy as ``KeyValueStore/copy(toFile:)``.
   /// - Throws: as ``KeyValueStore/copy(toFile:)``.
   package func copy(toFile path: String) throws(StorageError) { try store.copy(toFile: path) }

@@ -4,7 +4,7 @@ import TestSupport
 /// A cluster under load while a test breaks parts of it: clients commit and read at all nodes without a pause.
 ///
 /// At the end, nothing that was acknowledged is lost, nothing that was refused is done, each increment happened once, and no
-/// read went back.
+/// read went back. All replicas are equal.
 final class FaultRun {
   let cluster: ServedCluster
   private let load: ClusterLoad
@@ -114,5 +114,9 @@ final class FaultRun {
         + "of a client \(logs.map(\.longestPause).max() ?? 0) ms, the longest time without a commit \(load.longestGap) ms; "
         + "reads by node \(reads.reads.value)")
     #expect(load.longestGap < gapMax)
+    // The links and the networks of nodes pass no other clients.
+    guard cluster.network == nil, cluster.links == nil else { return }
+    let check = try HearthBinary.run(["cluster", "check", cluster.url, "--key", cluster.directory.file("cluster.key")])
+    #expect(check.exit == .code(0), "\(name): the replicas differ: \(check.output)")
   }
 }

@@ -2,6 +2,7 @@ import Foundation
 import KeyValue
 import LMDBEngine
 import LogEngine
+import Synchronization
 import Testing
 import TestSupport
 
@@ -137,6 +138,21 @@ import TestSupport
     #expect(store.writeFailure == failure)
     #expect(throws: failure) { try store.put([Entry([3], [3])]) }
     #expect(try store.entries() == [Entry([1], [1])])
+  }
+
+  /// Without another write, the timer tries it again.
+  @Test func aFlushThatFailedIsTriedAgain() throws {
+    let disk = SimulatedDisk(seed: 5)
+    var settings = LoggedStoreSettings()
+    settings.idleSeconds = 3600
+    let store = try LoggedStore.open(SimulatedBase(disk), folder: SimulatedFolder(disk), settings: settings)
+    try store.put([Entry([1], [1])])
+    disk.plan(.error(5), atCall: 1)
+    store.flushIfIdle()
+    #expect(store.writeFailure == .system(operation: "mdb_txn_commit", path: "log", code: 5))
+    store.flushIfIdle()
+    #expect(store.writeFailure == nil)
+    #expect(disk.state.withLock { $0.entries } == [[1]: [1]])
   }
 
   /// A removed range hides a large part of the data file before it is flushed.

@@ -151,7 +151,12 @@ struct CrashRun {
   /// Checks the state after an opening, or after a transaction, and takes it as the acknowledged one.
   private mutating func check(_ store: LoggedStore?) throws {
     guard !disk.isOff, let store else { return }
-    let entries = try store.entries()
+    let entries: [Entry]
+    do { entries = try store.entries() } catch {
+      // A flush in the background may meet the loss of power at any time.
+      guard disk.isOff else { throw error }
+      return
+    }
     let found = Model(uniqueKeysWithValues: entries.map { ($0.key, $0.value) })
     guard found == acknowledged || doubtful.contains(found) else {
       throw Lost(

@@ -38,13 +38,17 @@ extension ClusteredNode {
         ? "node \(number) drains: another node is to own the cluster" : "node \(number) may own the cluster again")
   }
 
-  /// An owner that cannot write its data files would soon refuse commits, so it gives the cluster to another node that lives. The
+  /// An owner that cannot write to its disk would soon refuse commits, so it gives the cluster to another node that lives. The
   /// disks of all nodes may be full, so it owns the cluster again if no node has taken it after ``diskRestSeconds``, and then
-  /// keeps it for ``diskPatienceSeconds``.
+  /// keeps it for ``diskPatienceSeconds``. A map that is too small is that of all nodes.
   func checkDisk() {
-    guard case .owner = member.status.role, let failure = replica.writeFailure else { return }
+    guard case .owner = member.status.role, !isCutOff, let failure = replica.writeFailure else { return }
+    if case .storageFull = failure { return }
     let isDue = state.withLock { state in
-      guard !state.nodes.isEmpty, state.ownsUntil.map({ $0 <= .now() }) ?? true else { return false }
+      let hasOther = state.observed.map { cluster, alive in
+        cluster.members.contains { $0.node != number && !$0.isDraining && alive.contains($0.node) }
+      }
+      guard hasOther == true, state.ownsUntil.map({ $0 <= .now() }) ?? true else { return false }
       state.restsUntil = .now() + .seconds(Self.diskRestSeconds)
       state.ownsUntil = .now() + .seconds(Self.diskPatienceSeconds)
       return true
@@ -55,23 +59,22 @@ extension ClusteredNode {
       "node \(number) cannot write its data files, so it gives the cluster to another node: \(failure.description)")
   }
 
-  private static let diskRestSeconds = 30
+  private static let diskRestSeconds = 10
   private static let diskPatienceSeconds = 600
 
-  /// Logs why PostgreSQL does not perform some requests of this node, although it answers others: for example, the role may read
-  /// the log and not write to it, or a disk is full.
+  /// Logs why PostgreSQL refuses some requests of this node, although it answers others: for example, the role may read the log
+  /// and not write to it, or a disk is full.
   func noteRefusal() {
-    let refusal = isCutOff ? nil : tables.lastingFailure?.description
+    let refusal = tables.lastingFailure
     let former = state.withLock { state in
-      defer { state.refusal = refusal }
+      defer { state.refusal = refusal?.state }
       return state.refusal
     }
-    guard refusal != former else { return }
+    guard refusal?.state != former else { return }
     guard let refusal else {
-      return configuration.log(.info, "cluster.postgres", "PostgreSQL performs all requests of this node again")
+      return configuration.log(.info, "cluster.postgres", "PostgreSQL performs the requests of this node again")
     }
     configuration.log(
-      .error, "cluster.postgres",
-      "PostgreSQL answers, but does not perform requests that node \(number) needs: \(refusal)")
+      .error, "cluster.postgres", "PostgreSQL refuses requests that node \(number) needs: \(refusal.description)")
   }
 }

@@ -46,7 +46,7 @@ final class ClusteredNode: Sendable {
     var isStopping = false
     /// Why PostgreSQL could not be asked the last time.
     var problem: String?
-    /// Why it does not perform some requests, although it answers others.
+    /// The SQLSTATE with which PostgreSQL refuses some requests of this node, although it answers others.
     var refusal: String?
     /// The configuration with which this node follows, and its version.
     var followed: (version: Int64, ClusterConfiguration)?

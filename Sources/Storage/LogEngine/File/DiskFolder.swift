@@ -71,8 +71,8 @@ package final class DiskFolder: LogFolder {
     try Descriptor(path: path, flags: O_RDONLY | O_DIRECTORY).sync()
   }
 
-  /// Returns the number after which other processes need the commits, or `nil` if none does. If the folder cannot be read, for
-  /// want of a descriptor for example, they may need all. Cost: reads the folder.
+  /// Returns the number after which other processes need the commits, or `nil` if none does. If the folder cannot be read,
+  /// because no descriptor is free for example, they may need all. Cost: reads the folder.
   package func heldSequence() -> UInt64? {
     guard let names = try? names() else { return 0 }
     return LogHold.lowest(in: path, names)

@@ -38,7 +38,7 @@ package final class LoggedStore: KeyValueStore, Sendable {
   }
 
   /// The error of the log or of the last flush, as ``KeyValueStore/writeFailure``. After an error of the log, no commit is accepted
-  /// until the store is opened again. After one of a flush, the next writes try again.
+  /// until the store is opened again. A flush is tried again after some seconds, and by writes that need its room.
   package var writeFailure: StorageError? { tables.writeFailure }
 
   /// Moves everything to the data file. Writers wait meanwhile.

@@ -1,4 +1,5 @@
 import Dispatch
+import Glibc
 import KeyValue
 import LMDBEngine
 import Synchronization
@@ -201,12 +202,11 @@ final class LoggedTables: @unchecked Sendable {
     let view = view.withLock { $0 }
     guard view.flushing != nil else {
       startFlushIfFull()
-      // Other stores flush, and their tables have all of the memory. A transaction of this one is beyond it at most.
-      if settings.budget.isFull, !view.isActiveEmpty {
+      // Other stores flush, and their tables have all of the memory. This one has a small part of a table beyond it at most.
+      if settings.budget.isFull, view.active.table.allocatedBytes >= settings.memtableBytesMax / 32 {
         isFlushWanted.store(true, ordering: .relaxed)
         startFlushIfFull()
-        flushAndWait()
-        try checkFlush()
+        waitForMemory()
       }
       return
     }
@@ -218,6 +218,16 @@ final class LoggedTables: @unchecked Sendable {
       keepPace()
     }
   }
+
+  /// Waits until the flush that runs has ended, or the budget has memory. A copy can hold the flush up.
+  private func waitForMemory() {
+    while settings.budget.isFull, view.withLock({ $0.flushing != nil && $0.flushFailure == nil }) {
+      usleep(Self.memoryPause)
+    }
+  }
+
+  /// The time between two looks at the budget, in microseconds.
+  private static let memoryPause: UInt32 = 1_000
 
   /// Whether the active table should be flushed. After a flush that failed, the table accepts little more.
   private func isFull(_ view: View) -> Bool {
@@ -363,6 +373,8 @@ final class LoggedTables: @unchecked Sendable {
       try write(layer, upTo: position)
     } catch {
       view.withLock { $0.flushFailure = error }
+      // Also without another write, it is tried again.
+      setTimer()
       return
     }
     view.withLock { view in
