@@ -203,8 +203,8 @@ import TestSupport
     let transport = ScriptedTransport { request in
       let isAnn = String(decoding: request.body ?? Data(), as: UTF8.self).contains("refresh-ann")
       (isAnn ? annRequested : benRequested).value = true
-      // The response for Ann arrives after that for Ben.
-      if isAnn { _ = await benRequested.becomes { $0 } }
+      // The response for Ann arrives after that for Ben, for which this test may wait longer than any limit.
+      if isAnn { _ = await benRequested.becomes(secondsMax: nil) { $0 } }
       let name = isAnn ? "ann" : "ben"
       let body = #"{"id_token": "new-\#(name)", "refresh_token": "refresh-\#(name)", "expires_in": "3600"}"#
       return HearthResponse(status: 200, body: Data(body.utf8))

@@ -215,7 +215,8 @@ import TestSupport
     let transport = ScriptedTransport { request in
       if request.target.hasSuffix(":rollback") {
         rollsBack.value = true
-        _ = await mayRollBack.becomes { $0 }
+        // This test may wait for a thread longer than any limit.
+        _ = await mayRollBack.becomes(secondsMax: nil) { $0 }
         hasRolledBack.value = true
       }
       return HearthResponse(status: 200, body: Data(#"{"transaction": "dA=="}"#.utf8))
