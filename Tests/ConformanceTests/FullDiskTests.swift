@@ -95,7 +95,7 @@ struct FullDiskTests {
 
   /// The first file and the first account need room for a new store. Without room, the error says what to do, and
   /// nothing is left that would disturb a later attempt.
-  @Test(.timeLimit(.minutes(5)), arguments: [["--emulator"], ["--project", "demo"]])
+  @Test(.timeLimit(.minutes(10)), arguments: [["--emulator"], ["--project", "demo"]])
   func firstRequestsFailWithoutAFaultAndSucceedLater(mode: [String]) async throws {
     try await onDedicatedThread {
       let directory = try TemporaryDirectory()

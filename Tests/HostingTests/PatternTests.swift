@@ -56,14 +56,19 @@ import Testing
     #expect(throws: PathPattern.Failure.self) { try PathPattern(regex: "((a{1000}){1000}){1000}") }
   }
 
-  @Test(.timeLimit(.minutes(1))) func hostilePatternsTakeLinearTime() throws {
+  /// A time limit of the test would include its waits for a thread, behind all other tests.
+  @Test func hostilePatternsTakeLinearTime() throws {
     let path = Array(("/" + String(repeating: "a", count: HostingLimits.pathBytesMax - 2) + "!").utf8)
-    for regex in ["(a*)*$", "(a|aa)+$", "(.*)(.*)(.*)(.*)x", "(a+)+b"] {
-      _ = try PathPattern(regex: "^/" + regex).matches(path)
+    let duration = try ContinuousClock().measure {
+      for regex in ["(a*)*$", "(a|aa)+$", "(.*)(.*)(.*)(.*)x", "(a+)+b"] {
+        _ = try PathPattern(regex: "^/" + regex).matches(path)
+      }
+      for glob in ["/*a*a*a*a*a*a*a*b", "/+(+(+(a)))b", "/**/*a/**/*b/**/*c", "/!(*a*a*a)!(*a*a)"] {
+        _ = try PathPattern(glob: glob).matches(path)
+      }
     }
-    for glob in ["/*a*a*a*a*a*a*a*b", "/+(+(+(a)))b", "/**/*a/**/*b/**/*c", "/!(*a*a*a)!(*a*a)"] {
-      _ = try PathPattern(glob: glob).matches(path)
-    }
+    // About 1 ms.
+    #expect(duration < .seconds(20), "\(duration)")
   }
 
   /// A source, a path and the location to which the redirect leads, or `nil` if it does not match.

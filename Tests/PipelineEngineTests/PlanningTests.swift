@@ -6,7 +6,7 @@ import WireFormat
 @testable import PipelineEngine
 
 /// The work of planning, which comes before the rules, is bounded. Without the bounds these tests take hours.
-@Suite(.timeLimit(.minutes(2))) struct PlanningTests {
+@Suite(.timeLimit(.minutes(10))) struct PlanningTests {
   private static let id = DatabaseID(project: "p").unsafelyUnwrapped
 
   private static func equal(_ name: String, _ number: Int) -> PipelineArgument {

@@ -156,7 +156,7 @@ import TestSupport
 
   /// Snapshots and copies show every acknowledged commit and no half of one, while segments are released and the store is
   /// closed and opened.
-  @Test(.timeLimit(.minutes(2))) func everySnapshotIsWholeWhileAnotherProcessWrites() async throws {
+  @Test(.timeLimit(.minutes(10))) func everySnapshotIsWholeWhileAnotherProcessWrites() async throws {
     let path = directory.path
     async let writer: Void = expectKill(path)
     let progressPath = directory.file(Busy.progressName)
