@@ -34,7 +34,8 @@ package final class ServedCluster: Sendable {
   private let postgresLink: LinkProxy?
   private let state: Mutex<[Node]>
   private let options: [String]
-  private let environments: [[String]]
+  /// The variables of the first nodes.
+  package let environments: [[String]]
 
   /// Makes a cluster of a project and starts its nodes, with further options. Their clients may read and write everything.
   ///

@@ -114,8 +114,8 @@ final class FaultRun {
         + "of a client \(logs.map(\.longestPause).max() ?? 0) ms, the longest time without a commit \(load.longestGap) ms; "
         + "reads by node \(reads.reads.value)")
     #expect(load.longestGap < gapMax)
-    // The links and the networks of nodes pass no other clients.
-    guard cluster.network == nil, cluster.links == nil else { return }
+    // The links and the networks of nodes pass no other clients. With a clock of its own, a node does not wait as long as others.
+    guard cluster.network == nil, cluster.links == nil, cluster.environments.isEmpty else { return }
     let check = try HearthBinary.run(["cluster", "check", cluster.url, "--key", cluster.directory.file("cluster.key")])
     #expect(check.exit == .code(0), "\(name): the replicas differ: \(check.output)")
   }
