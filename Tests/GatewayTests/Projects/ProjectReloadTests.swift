@@ -105,7 +105,9 @@ import TestSupport
     #expect(try Self.eventually { try server.note("red") == (200, "red") })
     #expect(upload.isCut())
     #expect(commit.isCut())
-    #expect(try grpc.end(of: call).resetCode != nil)
+    // If the call came to the project while it closed, it was refused.
+    let end = try grpc.end(of: call)
+    #expect(end.resetCode != nil || end.status == 14, "\(end)")
     #expect(try server.note("blue") == (200, "blue"))
   }
 
