@@ -12,13 +12,13 @@ struct FullDiskTests {
   @Test(.timeLimit(.minutes(10))) func fullDiskRefusesUploadsAndKeepsFiles() async throws {
     try await onDedicatedThread {
       let directory = try TemporaryDirectory()
-      try Self.run("mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", directory.path)
-      defer { try? Self.run("umount", directory.path) }
-      try Self.fill(directory.path)
+      let disk = try SmallDisk(at: directory.path, size: "12m")
+      defer { disk.unmount() }
+      try Self.fill(directory.path, disk)
     }
   }
 
-  private static func fill(_ directory: String) throws {
+  private static func fill(_ directory: String, _ disk: SmallDisk) throws {
     let server = try HearthProcess(arguments: ["--emulator", "--data", directory])
     defer { server.process.stop() }
     let client = TestHTTPClient(port: server.port)
@@ -72,8 +72,7 @@ struct FullDiskTests {
     #expect(small < 4000)
     // A database that is not open yet has no room for its lock file, which is mapped into memory. That must not crash
     // the server.
-    let block = try FileHandle(forWritingTo: Self.newFile("\(directory)/block"))
-    while (try? block.write(contentsOf: [UInt8](repeating: 1, count: 4096))) != nil {}
+    try disk.fill()
     for database in ["(default)", "other"] {
       let target = "/v1/projects/demo/databases/\(database)/documents/c"
       let reply = try client.send("POST", target, headers: owner, body: Array(#"{"fields": {}}"#.utf8))
@@ -81,7 +80,7 @@ struct FullDiskTests {
       let found = try client.send("GET", "\(target)/d", headers: owner)
       #expect(found.status == 429 || found.status == 404, "\(found.text)")
     }
-    try block.truncate(atOffset: 0)
+    try disk.empty()
     // Deleting works on a full disk and frees space.
     #expect(try client.send("DELETE", "/v0/b/b/o/n0", headers: owner).status == 204)
     #expect(try client.send("DELETE", "/v0/b/b/o/n1", headers: owner).status == 204)
@@ -95,19 +94,22 @@ struct FullDiskTests {
 
   /// The first file and the first account need room for a new store. Without room, the error says what to do, and
   /// nothing is left that would disturb a later attempt.
-  @Test(.timeLimit(.minutes(10)), arguments: [["--emulator"], ["--project", "demo"]])
+  @Test(.timeLimit(.minutes(5)), arguments: [["--emulator"], ["--project", "demo"]])
   func firstRequestsFailWithoutAFaultAndSucceedLater(mode: [String]) async throws {
     try await onDedicatedThread {
       let directory = try TemporaryDirectory()
-      try Self.run("mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", directory.path)
-      defer { try? Self.run("umount", directory.path) }
+      let disk = try SmallDisk(at: directory.path, size: "3m")
+      defer { disk.unmount() }
       let server = try HearthProcess(arguments: mode + ["--data", directory.path])
       defer { server.process.stop() }
-      try Self.fillAndFree(directory.path, TestHTTPClient(port: server.port), isEmulator: mode == ["--emulator"])
+      try Self.fillAndFree(
+        directory.path, disk, TestHTTPClient(port: server.port), isEmulator: mode == ["--emulator"])
     }
   }
 
-  private static func fillAndFree(_ directory: String, _ client: TestHTTPClient, isEmulator: Bool) throws {
+  private static func fillAndFree(
+    _ directory: String, _ disk: SmallDisk, _ client: TestHTTPClient, isEmulator: Bool
+  ) throws {
     let credentials = #"{"email": "ann@example.com", "password": "secret-1", "returnSecureToken": true}"#
     func account(_ call: String, _ body: String = credentials) throws -> HTTPResponse {
       try client.send("POST", "/v1/accounts:\(call)?key=k", headers: [], body: Array(body.utf8))
@@ -123,9 +125,7 @@ struct FullDiskTests {
       #expect(reply.text.contains("RESOURCE_EXHAUSTED"))
       #expect(!reply.text.contains(directory))
     }
-    let block = try FileHandle(forWritingTo: Self.newFile("\(directory)/block"))
-    func fill() { while (try? block.write(contentsOf: [UInt8](repeating: 1, count: 4096))) != nil {} }
-    fill()
+    try disk.fill()
     for _ in 0..<2 {
       expectFull(try account("signUp"))
       expectFull(try account("signUp", "{}"))
@@ -133,7 +133,7 @@ struct FullDiskTests {
       #expect(try upload() == 402)
       #expect(try upload(cloud: true) == 507)
     }
-    try block.truncate(atOffset: 0)
+    try disk.empty()
     // The server tries to open its files once a second.
     Thread.sleep(forTimeInterval: 1.1)
     // The address is not taken by an account that was only half made.
@@ -141,25 +141,14 @@ struct FullDiskTests {
     guard isEmulator else { return }
     #expect(try upload() == 200)
     // A sign-in stores a session. The free pages of the file suffice for some.
-    fill()
+    try disk.fill()
     var replies = 0
     while replies < 2000, case let reply = try account("signInWithPassword"), reply.status != 429 {
       #expect(reply.status == 200, "\(reply.text)")
       replies += 1
     }
     expectFull(try account("signInWithPassword"))
-    try block.truncate(atOffset: 0)
+    try disk.empty()
     #expect(try account("signInWithPassword").status == 200)
-  }
-
-  private static func newFile(_ path: String) -> URL {
-    _ = FileManager.default.createFile(atPath: path, contents: nil)
-    return URL(filePath: path)
-  }
-
-  private static func run(_ arguments: String...) throws {
-    // Foundation waits for a child process forever if another child inherits its descriptors.
-    let process = try ServerProcess(executable: "/usr/bin/env", arguments: arguments)
-    try #require(process.waitForExit(timeoutSeconds: 20) == .code(0), "\(arguments): \(process.output)")
   }
 }

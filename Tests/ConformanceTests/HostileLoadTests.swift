@@ -17,7 +17,7 @@ struct HostileLoadTests {
   private static let growthMebibytesMax = 64
   private static let aloneMillisecondsMax = 250.0
 
-  @Test(.timeLimit(.minutes(10)), .needs(.tool(.openssl)), .needs(.tool(.curl)), arguments: HostileLoad.allCases)
+  @Test(.timeLimit(.minutes(5)), .needs(.tool(.openssl)), .needs(.tool(.curl)), arguments: HostileLoad.allCases)
   func hostileClientsTakeLimitedMemory(load: HostileLoad) async throws {
     let seen = try await onDedicatedThread { try Self.run(load) }
     let high = SoakReport.percentile(0.99, of: seen.milliseconds)

@@ -7,7 +7,7 @@ import TestSupport
 @Suite(.needs(.hearth)) struct UnknownDatabaseTests {
   private static let owner = [("Authorization", "Bearer owner")]
 
-  @Test(.timeLimit(.minutes(10)), arguments: [false, true]) func readsCreateNothing(isStored: Bool) async throws {
+  @Test(.timeLimit(.minutes(5)), arguments: [false, true]) func readsCreateNothing(isStored: Bool) async throws {
     try await onDedicatedThread {
       let directory = try TemporaryDirectory()
       let server = try HearthProcess(arguments: ["--emulator"] + (isStored ? ["--data", directory.path] : []))

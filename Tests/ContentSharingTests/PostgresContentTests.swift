@@ -45,19 +45,7 @@ import TestSupport
     _ = try place.content.identity(claiming: 1)
     let tables = try server.sql(
       "SELECT string_agg(tablename, ',') FROM pg_tables WHERE schemaname = 'public'", in: "files")
-    let triggers = tables.split(separator: ",").map { table in
-      "CREATE TRIGGER conflict BEFORE INSERT OR UPDATE OR DELETE ON \(table) FOR EACH STATEMENT EXECUTE FUNCTION conflict();"
-    }
-    try server.sql(
-      """
-      CREATE SEQUENCE attempts;
-      CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$
-      BEGIN
-        IF nextval('attempts') % 3 <> 0 THEN RAISE EXCEPTION 'conflict' USING ERRCODE = '40001'; END IF;
-        RETURN NULL;
-      END $$;
-      \(triggers.joined(separator: "\n"))
-      """, in: "files")
+    try server.addConflicts(to: tables.split(separator: ",").map(String.init), in: "files")
     let bytes = [UInt8](repeating: 7, count: 3 << 20)
     let (path, digest) = try place.file(bytes)
     let copy = SharedCopy(of: digest)
@@ -66,7 +54,7 @@ import TestSupport
     #expect(try place.bytes(of: copy) == bytes)
     try place.content.remove(copy)
     #expect(try place.content.copies(of: digest) == [])
-    #expect(try #require(Int(server.sql("SELECT last_value FROM attempts", in: "files"))) >= 12)
+    #expect(try server.attempts(in: "files") >= 12)
   }
 
   @Test func aKilledPublicationIsNeverWhole() throws {

@@ -29,6 +29,7 @@ final class GRPCConnection {
   private var calls: [UInt32: Call] = [:]
   private var nextStream: UInt32 = 1
   private var isGoingAway = false
+  private var isPingAnswered = false
 
   /// `windowBytes` is the number of bytes the server may send ahead on each stream.
   init(port: UInt16, windowBytes: Int = 0x7FFF_FFFF) throws {
@@ -125,6 +126,13 @@ final class GRPCConnection {
   /// Lets the server send `bytes` more bytes on a stream.
   func widen(_ stream: UInt32, by bytes: Int) { send(.windowUpdate(stream, bytes)) }
 
+  /// Waits until the server has handled everything that was sent.
+  func ping() throws {
+    isPingAnswered = false
+    send(HTTP2Frame(kind: .ping, payload: [UInt8](repeating: 0, count: 8)))
+    while !isPingAnswered { try readFrame() }
+  }
+
   /// A message with its gRPC header.
   static func framed(_ message: [UInt8], isCompressed: Bool = false) -> [UInt8] {
     [isCompressed ? 1 : 0] + HTTP2Frame.number(message.count, bytes: 4) + message
@@ -146,6 +154,7 @@ final class GRPCConnection {
       send(HTTP2Frame(kind: .settings, flags: HTTP2Frame.acknowledgement))
     case .ping where frame.flags == 0:
       send(HTTP2Frame(kind: .ping, flags: HTTP2Frame.acknowledgement, payload: frame.payload))
+    case .ping: isPingAnswered = true
     case .goAway: isGoingAway = true
     default: break
     }

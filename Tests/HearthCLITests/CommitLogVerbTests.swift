@@ -71,7 +71,7 @@ import TestSupport
     }
   }
 
-  @Test(.timeLimit(.minutes(10)), arguments: [true, false]) func verbsSeeEveryCommitOfAServer(hasLog: Bool) throws {
+  @Test(.timeLimit(.minutes(5)), arguments: [true, false]) func verbsSeeEveryCommitOfAServer(hasLog: Bool) throws {
     let server = try serve(data, hasLog: hasLog)
     defer { server.process.stop() }
     let writer = Writer(port: server.port)

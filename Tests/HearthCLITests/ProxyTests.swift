@@ -120,10 +120,10 @@ struct ProxyTests {
     }
   }
 
-  @Test(.needs(.tool(.nginx)), .needs(.pythonClients), .timeLimit(.minutes(10)))
+  @Test(.needs(.tool(.nginx)), .needs(.pythonClients), .timeLimit(.minutes(5)))
   func everyProtocolWorksThroughNginx() throws { try everyProtocolWorks(.nginx) }
 
-  @Test(.needs(.tool(.caddy)), .needs(.pythonClients), .timeLimit(.minutes(10)))
+  @Test(.needs(.tool(.caddy)), .needs(.pythonClients), .timeLimit(.minutes(5)))
   func everyProtocolWorksThroughCaddy() throws { try everyProtocolWorks(.caddy) }
 
   private func everyProtocolWorks(_ tool: Tool) throws {

@@ -134,7 +134,7 @@ import TestSupport
     }
     let late = try node(2)
     try late.start()
-    let isWaiting = late.events.wait { events in
+    let isWaiting = late.events.wait(secondsMax: 20) { events in
       events.contains { if case .join(.failed(let text)) = $0 { text.contains("no snapshot") } else { false } }
     }
     try #require(isWaiting)
@@ -160,7 +160,7 @@ import TestSupport
     snapshots.state.withLock { state in state.heads.removeAll { $0.head.id != newest.id } }
     let other = try node(3)
     try other.start()
-    let isRefused = other.events.wait { events in
+    let isRefused = other.events.wait(secondsMax: 20) { events in
       events.contains { if case .join(.failed(let text)) = $0 { text.contains("damaged") } else { false } }
     }
     try #require(isRefused)

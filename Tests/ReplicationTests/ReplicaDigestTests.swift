@@ -12,8 +12,6 @@ import TestSupport
 /// Digests of replicas at one position of the log.
 @Suite(.serialized) struct ReplicaDigestTests {
   private static let documents = StoreName(database: "(default)")!
-  /// Far above the need of any machine. It only bounds a test that fails.
-  private static let milliseconds = 600_000
 
   private let tables = MemoryTables()
 
@@ -28,7 +26,7 @@ import TestSupport
   private var head: UInt64 { tables.state.withLock { $0.head.sequence } }
 
   private static func digest(
-    of node: TestNode, at sequence: UInt64, milliseconds: Int = milliseconds
+    of node: TestNode, at sequence: UInt64, milliseconds: Int = 20_000
   ) throws -> DigestOutcome {
     try #require(node.member).digest(at: sequence, milliseconds: milliseconds) { _ in true }
   }
@@ -43,7 +41,7 @@ import TestSupport
     of members: [ClusterMember], at sequence: UInt64
   ) -> Result<[DigestOutcome], any Error> {
     let results = onThreads(members.count) { index in
-      Result { try members[index].digest(at: sequence, milliseconds: milliseconds) { _ in true } }
+      Result { try members[index].digest(at: sequence, milliseconds: 20_000) { _ in true } }
     }
     return Result { try results.map { try $0.get() } }
   }

@@ -199,7 +199,7 @@ import TestSupport
     try nodes[2].start()
     let sequence = try #require(tables.entries.first { $0.kind == .batch }?.position.sequence)
     try #require(
-      nodes[2].events.wait { $0.contains(.broken(.notSealedHere(.accounts, sequence: sequence))) })
+      nodes[2].events.wait(secondsMax: 20) { $0.contains(.broken(.notSealedHere(.accounts, sequence: sequence))) })
     for node in nodes.prefix(2) { try node.stop() }
     nodes[2].kill()
   }

@@ -182,7 +182,7 @@ import TestSupport
     #expect(throws: StorageError.notOwner(of: "accounts", owner: nil)) {
       try zombie.write { (transaction) throws(StorageError) in try transaction.put([5], [5]) }
     }
-    try #require(nodes[0].events.wait { $0.contains(.steppedDown) })
+    try #require(nodes[0].events.wait(secondsMax: 20) { $0.contains(.steppedDown) })
     #expect(throws: StorageError.notOwner(of: "accounts", owner: nil)) { try zombie.snapshot() }
     // A new epoch does not make it valid again.
     nodes[1].member?.setMayOwn(false)
@@ -237,7 +237,7 @@ import TestSupport
       if case .outcomeUnknown? = error as? StorageError { true } else { false }
     }
     #expect(throws: StorageError.notOwner(of: "accounts", owner: nil)) { try node.increment(.accounts) }
-    try #require(node.events.wait { $0.contains(.steppedDown) })
+    try #require(node.events.wait(secondsMax: 20) { $0.contains(.steppedDown) })
     node.line.faults.withLock { ($0.losesAppends, $0.isCut) = (false, false) }
     try node.becomesOwner()
     // It repeats the entry until it is in the log, so it counts in both cases.
@@ -271,7 +271,7 @@ import TestSupport
     try lose(7)
     try #require(OtherProcess.eventually { tables.entries.count == entries.count })
     #expect(tables.entries == entries)
-    try #require(owner.events.wait { $0.contains(.healed(7)) })
+    try #require(owner.events.wait(secondsMax: 20) { $0.contains(.healed(7)) })
     // A commit finds the loss, waits for the repair, and succeeds.
     try lose(3)
     try owner.increment(.accounts)

@@ -59,7 +59,7 @@ import WireFormat
 
   /// Memory stays within its bounds. Each commit succeeds or ends with `RESOURCE_EXHAUSTED`, and none waits much longer
   /// than the others. Reads are answered while the log is synced: the disk waits for them.
-  @Test(.timeLimit(.minutes(10))) func overloadRefusesCommitsAndDelaysNoReads() async throws {
+  @Test(.timeLimit(.minutes(5))) func overloadRefusesCommitsAndDelaysNoReads() async throws {
     let (seen, stored) = try await onDedicatedThread { [self] in
       disk.work.update { $0.isOver = true }
       try commitFirst()

@@ -142,26 +142,16 @@ package final class ClusterCatalog: Sendable {
       Self.updateMember, [.integer(Int64(node)), .text(former), .text(place), .text(address), .text(software)])
   }
 
-  /// The most attempts for a statement that PostgreSQL ends in favor of others.
-  private static let attemptsMax = 20
-
   /// Performs a statement, and returns what `read` makes of its result.
   private func perform<R: Sendable>(
     _ statement: PostgresStatement, _ values: [PostgresValue],
     _ read: (PostgresResult) throws(PostgresFailure) -> R
   ) throws(PostgresFailure) -> R {
     try connection.withLock { connection throws(PostgresFailure) in
-      for _ in 1..<Self.attemptsMax {
-        let result: PostgresResult
-        do throws(PostgresFailure) {
-          result = try connection.perform(statement, values, milliseconds: Self.milliseconds)
-        } catch {
-          guard error.isConflict else { throw error }
-          continue
-        }
-        return try read(result)
-      }
-      return try read(try connection.perform(statement, values, milliseconds: Self.milliseconds))
+      try read(
+        try connection.repeating { (connection) throws(PostgresFailure) in
+          try connection.perform(statement, values, milliseconds: Self.milliseconds)
+        })
     }
   }
 

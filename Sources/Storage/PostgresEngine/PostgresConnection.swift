@@ -81,6 +81,20 @@ final class PostgresConnection {
     return try result(connection, deadline)
   }
 
+  /// The most attempts for a transaction that PostgreSQL ends in favor of others.
+  private static let attemptsMax = 20
+
+  /// Runs `body`, which is one transaction, and runs it again if PostgreSQL ends it in favor of others.
+  /// - Throws: the error of `body`.
+  func repeating<R>(
+    _ body: (PostgresConnection) throws(PostgresFailure) -> R
+  ) throws(PostgresFailure) -> R {
+    for _ in 1..<Self.attemptsMax {
+      do throws(PostgresFailure) { return try body(self) } catch { guard error.isConflict else { throw error } }
+    }
+    return try body(self)
+  }
+
   /// Performs statements in one transaction. If `body` throws, nothing of them is performed.
   /// - Throws: the error of `body`; ``PostgresFailure`` if the transaction cannot begin or commit. Only after
   ///   ``PostgresFailure/refused(state:message:)`` it is certain that nothing was performed.

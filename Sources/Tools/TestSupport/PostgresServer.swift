@@ -170,3 +170,36 @@ package final class PostgresServer: PostgresService {
     return process
   }
 }
+
+extension PostgresService {
+  /// Has PostgreSQL end each transaction that writes to a table twice in favor of others, before it commits.
+  /// - Throws: an error if PostgreSQL refuses that.
+  package func addConflicts(to tables: [String], in database: String) throws {
+    let triggers = tables.map { table in
+      """
+      CREATE TRIGGER conflict BEFORE INSERT OR UPDATE OR DELETE ON \(table)
+      FOR EACH STATEMENT EXECUTE FUNCTION conflict();
+      """
+    }
+    // A sequence keeps its number if the transaction ends.
+    try sql(
+      """
+      CREATE SEQUENCE attempts;
+      CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+        -- Once for each transaction.
+        IF current_setting('test.passed', true) IS NOT DISTINCT FROM txid_current()::text THEN RETURN NULL; END IF;
+        IF nextval('attempts') % 3 <> 0 THEN RAISE EXCEPTION 'conflict' USING ERRCODE = '40001'; END IF;
+        PERFORM set_config('test.passed', txid_current()::text, true);
+        RETURN NULL;
+      END $$;
+      \(triggers.joined(separator: "\n"))
+      """, in: database)
+  }
+
+  /// The number of attempts of transactions since ``addConflicts(to:in:)``.
+  /// - Throws: an error if PostgreSQL refuses the question.
+  package func attempts(in database: String) throws -> Int {
+    try #require(Int(sql("SELECT last_value FROM attempts", in: database)))
+  }
+}

@@ -263,7 +263,7 @@ import TestSupport
   }
 
   /// The verb itself, killed and started again beside a server that is written to.
-  @Test(.timeLimit(.minutes(10))) func theVerbContinuesAfterAKill() throws {
+  @Test(.timeLimit(.minutes(5))) func theVerbContinuesAfterAKill() throws {
     let place = place("folder")
     let server = try serve()
     defer { server.process.stop() }
@@ -294,7 +294,7 @@ import TestSupport
 
   /// A server copies its commits itself. No moment is missing after stops and kills of the server, because the process
   /// that copies outlives the server for a moment.
-  @Test(.timeLimit(.minutes(10))) func aServerCopiesItsCommits() throws {
+  @Test(.timeLimit(.minutes(5))) func aServerCopiesItsCommits() throws {
     let place = place("folder")
     // A new database needs a backup, so it exists before the first one.
     let first = try serve()

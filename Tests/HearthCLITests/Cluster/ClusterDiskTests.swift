@@ -10,15 +10,14 @@ struct ClusterDiskTests {
       let cluster = try ServedCluster(nodes: 0)
       let data = cluster.directory.file("node1")
       try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: false)
-      try Self.run("mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", data)
-      defer { try? Self.run("umount", data) }
+      let disk = try SmallDisk(at: data, size: "12m")
+      defer { disk.unmount() }
       defer { for node in cluster.nodes { node.process.stop() } }
       let owner = try cluster.add()
       #expect(try cluster.owner() == 0)
       _ = try cluster.add()
       try Self.create("before", at: cluster.ports)
-      let block = try FileHandle(forWritingTo: Self.newFile("\(data)/block"))
-      while (try? block.write(contentsOf: [UInt8](repeating: 1, count: 4096))) != nil {}
+      try disk.fill()
       // These commits are in the log. The owner notices its disk when it moves them to its data file, some seconds later. Its
       // file can have free pages, so that takes more than one commit on a slow machine.
       var commits = 0
@@ -42,15 +41,5 @@ struct ClusterDiskTests {
       let made = try ServedCluster.send(port, "POST", target, "{}")
       #expect(made.status == 200, "\(name) at node \(node + 1): \(made.text)")
     }
-  }
-
-  private static func newFile(_ path: String) throws -> URL {
-    try Data().write(to: URL(fileURLWithPath: path))
-    return URL(fileURLWithPath: path)
-  }
-
-  private static func run(_ arguments: String...) throws {
-    let process = try ServerProcess(executable: "/usr/bin/env", arguments: arguments)
-    try #require(process.waitForExit(timeoutSeconds: 20) == .code(0), "\(arguments): \(process.output)")
   }
 }

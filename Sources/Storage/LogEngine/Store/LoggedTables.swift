@@ -203,7 +203,7 @@ final class LoggedTables: @unchecked Sendable {
     guard view.flushing != nil else {
       startFlushIfFull()
       // Other stores flush, and their tables have all of the memory. This one has a small part of a table beyond it at most.
-      if settings.budget.isFull, view.active.table.allocatedBytes >= settings.memtableBytesMax / 32 {
+      if view.active.table.allocatedBytes >= settings.memtableBytesMax / 32, settings.budget.isFull {
         isFlushWanted.store(true, ordering: .relaxed)
         startFlushIfFull()
         waitForMemory()

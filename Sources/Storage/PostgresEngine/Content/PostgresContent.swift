@@ -200,16 +200,10 @@ package final class PostgresContent: SharedContent {
   private func perform(
     _ statement: PostgresStatement, _ values: [PostgresValue], _ connection: PostgresConnection
   ) throws(PostgresFailure) -> PostgresResult {
-    for _ in 1..<Self.conflictsMax {
-      do throws(PostgresFailure) {
-        return try connection.perform(statement, values, milliseconds: Self.milliseconds)
-      } catch { guard error.isConflict else { throw error } }
+    try connection.repeating { (connection) throws(PostgresFailure) in
+      try connection.perform(statement, values, milliseconds: Self.milliseconds)
     }
-    return try connection.perform(statement, values, milliseconds: Self.milliseconds)
   }
-
-  /// The most attempts for a statement that PostgreSQL ends in favor of others.
-  private static let conflictsMax = 20
 
   private static func error(_ failure: PostgresFailure) -> SharedContentError {
     switch failure {

@@ -5,12 +5,12 @@ extension Benchmark {
     name: "cluster",
     summary: "commits and reads of three nodes on one PostgreSQL, compared with pgbench and one server",
     meaning: """
-      Three nodes and their PostgreSQL share this machine with the clients. The first row of pgbench inserts
-      rows with as many bytes as Hearth writes. The others perform the statement of an append, with a body of the log. An
-      append is the commit of a group: one row with the effect of all commits that waited. The node that appends groups one
-      after the other does nothing else: it takes no requests, and no node follows it. A read at a node that does not own the cluster asks the owner how far the log is, together with all reads that wait, and is
-      answered from the node's own replica. A round trip is a request for /healthz. The CPU time is that of all nodes
-      together.
+      Three nodes and their PostgreSQL share this machine with the clients. The first row of pgbench inserts rows with as
+      many bytes as Hearth writes. The others perform the statement of an append, with a body of the log. An append is the
+      commit of a group: one row with the effect of all commits that waited. The node that appends groups one after the
+      other does nothing else: it takes no requests, and no node follows it. A read at a node that does not own the cluster
+      asks the owner how far the log is, together with all reads that wait, and is answered from the node's own replica. A
+      round trip is a request for /healthz. The CPU time is that of all nodes together.
       """
   ) {
     var table = ClusterTable()
@@ -22,8 +22,8 @@ extension Benchmark {
     Run.progress("cluster: three nodes")
     let cluster = try ClusterPeer()
     defer { cluster.stop() }
-    let group = try table.addCreates(cluster, alone)
-    try table.addGroups(cluster, bytes: group)
+    let appends = try table.addCreates(cluster, alone)
+    try table.addGroups(cluster, appends)
     try table.addLoneCreates(cluster, alone)
     try table.addReads(cluster, alone)
     return table.rows
@@ -72,8 +72,11 @@ extension Benchmark {
         times.map { Format.hundredths($0.1) } ?? "", ratio.map { Format.ratio($0, to: 1) } ?? "", mark)
     }
 
-    /// Compares creates. Returns the size of the body of an append, in bytes.
-    mutating func addCreates(_ cluster: ClusterPeer, _ alone: OneServer) throws -> Int {
+    /// The appends of creates: how many in a second, the creates in each, and the size of its body in bytes.
+    typealias Appends = (rate: Double, creates: Double, bytes: Int)
+
+    /// Compares creates. Returns their appends.
+    mutating func addCreates(_ cluster: ClusterPeer, _ alone: OneServer) throws -> Appends {
       Run.progress("cluster: creates")
       let (before, cpu) = (try cluster.log(), cluster.cpuSeconds)
       let creates = try ClusterLoad.run(
@@ -94,21 +97,24 @@ extension Benchmark {
         "≥ 1 × pgbench")
       add(
         "the same, against one server", creates.rate, ratio: creates.rate / alone.creates.requestsPerSecond, "≥ 0.7 ×")
-      let share = Format.tenths(creates.requests / entries)
-      add("appends of these creates, \(share) in each", entries / creates.seconds)
-      return Int((after.bytes - before.bytes) / entries)
+      return (
+        entries / creates.seconds, creates.requests / entries, Int((after.bytes - before.bytes) / entries)
+      )
     }
 
-    /// Compares appends of groups without all that comes before them.
-    mutating func addGroups(_ cluster: ClusterPeer, bytes: Int) throws {
+    /// Compares appends, of creates and without all that comes before them.
+    mutating func addGroups(_ cluster: ClusterPeer, _ appends: Appends) throws {
       Run.progress("cluster: groups, one after the other")
       let member = try MemberPeer(cluster.url(of: try cluster.postgres.makeDatabase("member")))
-      _ = try member.commitGroups(of: bytes, seconds: 1)
+      _ = try member.commitGroups(of: appends.bytes, seconds: 1)
       try cluster.prepareInserts(in: "member")
       let (commits, inserts) = try inTurns(
-        cluster, "member", { try member.commitGroups(of: bytes, seconds: Double(Self.turnSeconds)) }, { $0 })
+        cluster, "member", { try member.commitGroups(of: appends.bytes, seconds: Double(Self.turnSeconds)) }, { $0 })
       try member.stop()
       add("pgbench: inserts of the entries of groups, 1 client", inserts)
+      add(
+        "three nodes: appends of these creates, \(Format.tenths(appends.creates)) in each", appends.rate,
+        ratio: appends.rate / inserts, "≥ 0.8 ×")
       add("one node: appends of groups, one after the other", commits, ratio: commits / inserts, "≥ 0.8 ×")
     }
 
