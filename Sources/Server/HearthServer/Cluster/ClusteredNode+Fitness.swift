@@ -40,7 +40,8 @@ extension ClusteredNode {
 
   /// An owner that cannot write to its disk would soon refuse commits, so it gives the cluster to another node that lives. The
   /// disks of all nodes may be full, so it owns the cluster again if no node has taken it after ``diskRestSeconds``, and then
-  /// keeps it for ``diskPatienceSeconds``. A map that is too small is that of all nodes.
+  /// keeps it for ``diskPatienceSeconds``. It also keeps the cluster if the map is too small, because other nodes mostly have
+  /// the same size.
   func checkDisk() {
     guard case .owner = member.status.role, !isCutOff, let failure = replica.writeFailure else { return }
     if case .storageFull = failure { return }
