@@ -58,6 +58,38 @@ import TestSupport
     store.flushIfIdle()
     #expect(try base.snapshot().entries().count == Self.keys + 1)
   }
+
+  /// The further the active table is ahead of the flush, the longer a writer waits. None waits for the end of the
+  /// flush.
+  @Test func writersSlowDownAsTheirTableFills() throws {
+    let base = CountedBase(try LMDBStore.open(.inMemory()))
+    let steps = Atomic(0)
+    let stepsMax = 100
+    var settings = LoggedStoreSettings()
+    settings.budget = MemtableBudget(tablesBytesMax: 4 << 20, filledBytesMax: 2 << 20)
+    settings.memtableBytesMax = 1 << 20
+    settings.idleSeconds = 3600
+    settings.pauseMicrosecondsMax = stepsMax * 1000
+    settings.pause = { _ in steps.add(1, ordering: .relaxed) }
+    let store = try LoggedStore.open(base, folder: SimulatedFolder(SimulatedDisk(seed: 1)), settings: settings)
+    let isHeld = DispatchSemaphore(value: 0)
+    try store.put([Entry(key(0), [])])
+    base.beforeNext { _ = isHeld.wait(timeout: .now() + 60) }
+    var waits: [Int] = []
+    // With more commits, the second table would be full, and the writer would wait for the flush.
+    while waits.last != stepsMax, waits.count < 1500 {
+      let before = steps.load(ordering: .relaxed)
+      try store.put([Entry(key(waits.count), Bytes(repeating: 1, count: 1000))])
+      waits.append(steps.load(ordering: .relaxed) - before)
+    }
+    #expect(waits == waits.sorted())
+    // The first table is full, and the second one is filled by a quarter.
+    #expect((1000..<1400).contains(waits.count), "\(waits.count)")
+    #expect(Set(waits).count > 3 && waits.last == stepsMax, "\(Set(waits).sorted())")
+    isHeld.signal()
+    try store.flush()
+    #expect(try base.snapshot().entries().count == waits.count)
+  }
 }
 
 /// A data file that counts its transactions, and does something before one of them.

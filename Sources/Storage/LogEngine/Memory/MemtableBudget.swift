@@ -8,7 +8,7 @@ import Synchronization
 package final class MemtableBudget: Sendable {
   /// The most bytes of the memtables of all databases, those that are being flushed included. At this size, writers wait
   /// for a flush. One transaction may exceed it.
-  package static let tablesBytesMax = 32 << 20
+  package static let tablesBytesMax = 48 << 20
   /// The size of the memtables that writers fill at which the largest one is flushed, in bytes, of all databases together.
   package static let filledBytesMax = 24 << 20
 

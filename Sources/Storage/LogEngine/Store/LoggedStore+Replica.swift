@@ -56,8 +56,8 @@ extension LoggedStore {
 
   /// Adds the effect of a commit of another node at a position of the log. Returns `false` if the store has it already.
   ///
-  /// It is readable when this returns, and gets to the data file like any other commit. Waits for the writer, and while
-  /// the memtables are full.
+  /// It is readable when this returns, and gets to the data file like any other commit. Waits for the writer, and as
+  /// ``write(_:)`` does.
   /// - Throws: ``StorageError/corruption(path:detail:)`` if the batch is malformed; the error of the last flush, or
   ///   ``StorageError/notOwner(of:owner:)`` after ``close(at:)``. Nothing was added then.
   @discardableResult

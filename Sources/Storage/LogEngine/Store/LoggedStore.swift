@@ -27,7 +27,7 @@ package final class LoggedStore: KeyValueStore, Sendable {
 
   /// Runs a write transaction as ``KeyValueStore/write(_:)``. When it returns, the commit is in the log, on the disk.
   ///
-  /// Waits while the memtables are full.
+  /// Waits a little if a flush is slower than the writers, and for the flush if the memtables are full.
   /// - Throws: the error of `body`. The error of the log or of the last flush: nothing was written, except with
   ///   ``StorageError/outcomeUnknown(path:detail:)``. Then the commit may be found when the store is opened again, and
   ///   until then no other commit is accepted.
@@ -49,7 +49,8 @@ package final class LoggedStore: KeyValueStore, Sendable {
   /// store's timer calls it too.
   package func flushIfIdle() { tables.flushIfIdle() }
 
-  /// Writes a copy as ``KeyValueStore/copy(toFile:)``. No table is flushed meanwhile, so writers wait if both are full.
+  /// Writes a copy as ``KeyValueStore/copy(toFile:)``. No table is flushed meanwhile, so writers slow down as the active
+  /// one fills, and wait if both are full.
   /// - Throws: ``StorageError`` if the file exists already, or reading or writing fails.
   package func copy(toFile path: String) throws(StorageError) { try tables.copy(toFile: path) }
 

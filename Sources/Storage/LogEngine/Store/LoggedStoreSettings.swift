@@ -19,8 +19,8 @@ package struct LoggedStoreSettings: Sendable {
   /// operations.
   package var quietFlushOperationsMax = 256
   /// The longest time that a writer waits before it begins, while the other memtable is being flushed and the active one
-  /// fills too fast, in microseconds.
-  package var pauseMicrosecondsMax = 50_000
+  /// fills too fast, in microseconds. It is the sum of the pauses as they were asked for.
+  package var pauseMicrosecondsMax = 100_000
   /// The time without a commit after which the memtables are flushed, in seconds.
   package var idleSeconds = 5.0
   /// The most memory that the batch of a transaction leaves for the next one, in bytes.

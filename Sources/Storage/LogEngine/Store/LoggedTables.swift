@@ -33,6 +33,8 @@ final class LoggedTables: @unchecked Sendable {
   private var spareBatch = CommitBatch()
   /// The number of times that a table became the flushing one. See ``snapshot()``.
   private let freezes = Atomic<Int>(0)
+  /// The bytes of the active table after the last commit.
+  let filledBytes = Atomic<Int>(0)
   /// The keys of the flushing table that are in the data file.
   let flushedKeys = Atomic<Int>(0)
   /// Whether a thread waits for the flush.
@@ -242,6 +244,7 @@ final class LoggedTables: @unchecked Sendable {
     guard !isClosed else { return }
     let view = view.withLock { $0 }
     let bytes = view.isActiveEmpty ? 0 : view.active.table.allocatedBytes
+    filledBytes.store(bytes, ordering: .relaxed)
     let isLargest = settings.budget.setFilled(ObjectIdentifier(self), bytes: bytes) {
       { [weak self] in self?.wakeFlush() }
     }
@@ -252,6 +255,7 @@ final class LoggedTables: @unchecked Sendable {
     guard place.log != nil else {
       // It is full of what was withdrawn.
       self.view.withLock { $0.active = MemtableLayer(table: Memtable()) }
+      filledBytes.store(0, ordering: .relaxed)
       _ = settings.budget.setFilled(ObjectIdentifier(self), bytes: 0) { {} }
       return
     }
@@ -322,6 +326,7 @@ final class LoggedTables: @unchecked Sendable {
   /// Makes the active table the flushing one. The caller is the writer, and no table is being flushed.
   func freeze() {
     flushedKeys.store(0, ordering: .relaxed)
+    filledBytes.store(0, ordering: .relaxed)
     view.withLock { view in
       view.flushing = view.active
       view.flushingPosition = view.position
@@ -398,7 +403,7 @@ final class LoggedTables: @unchecked Sendable {
       quietOperationsMax: min(settings.quietFlushOperationsMax, settings.flushOperationsMax),
       report: { keys in flushedKeys.store(keys, ordering: .relaxed) },
       isUrgent: {
-        settings.flushesInline || isAwaited.load(ordering: .relaxed) || isAheadOfFlush(by: Self.urgentLead)
+        settings.flushesInline || isAwaited.load(ordering: .relaxed) || isFlushLate
       })
   }
 
