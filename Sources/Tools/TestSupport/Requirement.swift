@@ -34,6 +34,11 @@ package struct Requirement: Sendable {
     "Google's Python clients are not installed; run .ci/clients/install", mayBeMissing: true
   ) { PythonClients.interpreter != nil }
 
+  /// A store with the API of Amazon S3, which comes from a package registry.
+  package static let s3Store = Requirement(
+    "moto, a store with the API of Amazon S3, is not installed; run .ci/clients/install", mayBeMissing: true
+  ) { PythonClients.storeInterpreter != nil }
+
   /// The compiler, for tests that check what does not compile.
   package static let compiler = Requirement("swiftc is not in PATH") {
     (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").contains {
