@@ -30,10 +30,14 @@ package final class DataDirectory: Sendable {
   ///   ``StorageError/system(operation:path:code:)`` if it cannot be created or written.
   package init(_ path: String, mayBeOpenReplica: Bool = false) throws(StorageError) {
     self.path = path
-    try Self.makeDirectory(path)
+    guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw .systemCall("mkdir", path: path) }
     lock = try DataDirectoryLock(directory: path)
     if !mayBeOpenReplica { try Self.requireClosedReplica(path) }
-    if try Self.readFormat(of: path) == nil { try Self.writeFormat(to: path) }
+    if try Self.readFormat(of: path) == nil {
+      // The process may not be allowed to read the directory that contains it.
+      try? Descriptor.syncDirectory(of: path)
+      try Self.writeFormat(to: path)
+    }
   }
 
   /// The path of the file that locks the directory.
@@ -57,10 +61,13 @@ package final class DataDirectory: Sendable {
   /// Returns the path of a database's file, after creating its directory.
   /// - Throws: ``StorageError/system(operation:path:code:)`` if the directory cannot be created.
   package func makeFile(of id: DatabaseID) throws(StorageError) -> String {
+    let file = Self.file(of: id, in: path)
+    // The names of the directories are durable before the file exists.
+    guard access(file, F_OK) != 0 else { return file }
     try Self.makeDirectory("\(path)/databases")
     try Self.makeDirectory("\(path)/databases/\(id.project)")
     try Self.makeDirectory(Self.folder(of: id, in: path))
-    return Self.file(of: id, in: path)
+    return file
   }
 
   /// Returns the path of the file of a project's accounts, whether or not it exists.
@@ -121,8 +128,10 @@ package final class DataDirectory: Sendable {
   package func makeAccountsFile(of project: String) throws(StorageError) -> String {
     let file = Self.accountsFile(of: project, in: path)
     let folder = "\(path)/accounts/\(project)"
-    try Self.makeDirectory("\(path)/accounts")
-    try Self.makeDirectory(folder)
+    if access(file, F_OK) != 0 {
+      try Self.makeDirectory("\(path)/accounts")
+      try Self.makeDirectory(folder)
+    }
     for secret in [folder, file] {
       var status = stat()
       if stat(secret, &status) == 0, status.st_mode & 0o077 != 0 { throw .exposed(path: secret) }
@@ -164,9 +173,12 @@ package final class DataDirectory: Sendable {
     "\(path)/databases/\(id.project)/\(id.database)"
   }
 
+  /// Creates a directory unless it exists, and makes its name durable. Only the owner has access, because documents may be
+  /// confidential.
   private static func makeDirectory(_ path: String) throws(StorageError) {
-    // Only the owner has access, because documents may be confidential.
-    if mkdir(path, 0o700) != 0, errno != EEXIST { throw .system(operation: "mkdir", path: path, code: errno) }
+    guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw .systemCall("mkdir", path: path) }
+    // Also if it exists: a process may have died between the two calls.
+    try Descriptor.syncDirectory(of: path)
   }
 
   /// Returns the directory's format, or `nil` if it has none.
@@ -198,5 +210,6 @@ package final class DataDirectory: Sendable {
     guard isWritten, rename("\(file).new", file) == 0 else {
       throw .system(operation: "write", path: file, code: isWritten ? errno : code)
     }
+    try Descriptor.syncDirectory(of: file)
   }
 }

@@ -58,6 +58,8 @@ package final class ContentDirectory: Sendable {
     self.fault = fault
     self.ownership = ownership
     for directory in [path, "\(path)/content", "\(path)/incoming"] { try Self.makeDirectory(directory) }
+    try sync(path)
+    try sync("\(path)/..")
   }
 
   /// Creates a directory on a memory file system, in `root`, with a random name that begins with `prefix`. It is
