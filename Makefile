@@ -35,8 +35,8 @@ PACKAGES := pkg-config liblmdb-dev libuv1-dev libhttp-parser-dev libsimdjson-dev
 RELEASE := .build/release/hearth
 SWIFT_FILES := Sources Tests Package.swift
 
-.PHONY: help serve cluster cluster-kill build test console-test soak fuzz bench conformance known-differences reference \
-  dist image format lint packages bench-packages
+.PHONY: help serve cluster cluster-kill build test console-test upgrade-test soak power-cut fuzz bench conformance \
+  known-differences reference dist image format lint packages bench-packages
 
 help: ## List these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20 | sed 's/^/  make /'
@@ -71,9 +71,17 @@ console-test: packages ## Test the console in headless Chromium
 	swift build --product hearth
 	.ci/console/run
 
+upgrade-test: packages ## Upgrade a cluster under load node by node, from the build of commit FROM (HEAD~1) to this one, and back
+	swift build --build-tests
+	.ci/upgrade $(or $(FROM),HEAD~1)
+
 soak: packages ## Run a mixed load with faults for MINUTES (10) and check that nothing is lost; SOAK_SEED=N repeats it
 	swift build --build-tests
 	SOAK_MINUTES=$(MINUTES) SOAK_SEED=$(or $(SOAK_SEED),random) swift test --skip-build --filter SoakTests
+
+power-cut: packages ## Record a server with strace, and check what CUTS (1000) power cuts leave of its commits
+	swift build --product hearth
+	.ci/power-cut --cuts $(or $(CUTS),1000)
 
 fuzz: packages ## Run each fuzz target for a few seconds
 	swift build --product Fuzzers

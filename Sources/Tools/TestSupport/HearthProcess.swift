@@ -17,21 +17,29 @@ package enum HearthBinary {
     return candidates.first { access($0, X_OK) == 0 }
   }()
 
-  /// Runs the binary to its end, for at most `timeoutSeconds`. Returns its exit and output.
+  /// The binary of an earlier build, which `HEARTH_PREVIOUS_BINARY` in the environment names; see
+  /// ``Requirement/previousBuild``.
+  package static let previousPath = ProcessInfo.processInfo.environment["HEARTH_PREVIOUS_BINARY"]
+
+  /// Runs the binary, or another one, to its end, for at most `timeoutSeconds`. Returns its exit and output.
   /// - Throws: ``ServerProcessError`` if the binary does not exist or does not end in time.
-  package static func run(_ arguments: [String], timeoutSeconds: Double = 30) throws -> (
-    exit: ProcessExit?, output: String
-  ) {
-    let process = try start(arguments)
+  package static func run(
+    _ arguments: [String], timeoutSeconds: Double = 30, executable: String? = nil
+  ) throws -> (exit: ProcessExit?, output: String) {
+    let process = try start(arguments, executable: executable)
     let exit = process.waitForExit(timeoutSeconds: timeoutSeconds)
     if exit == nil { process.stop() }
     return (exit, process.output)
   }
 
-  /// Starts the binary without waiting for it. Sets environment variables such as `NAME=value`.
+  /// Starts the binary, or another one, without waiting for it. Sets environment variables such as `NAME=value`.
   /// - Throws: ``ServerProcessError`` if the binary does not exist or cannot be started.
-  package static func start(_ arguments: [String], environment: [String] = []) throws -> ServerProcess {
-    guard let path else { throw ServerProcessError(description: "cannot find the hearth binary next to the tests") }
+  package static func start(
+    _ arguments: [String], environment: [String] = [], executable: String? = nil
+  ) throws -> ServerProcess {
+    guard let path = executable ?? path else {
+      throw ServerProcessError(description: "cannot find the hearth binary next to the tests")
+    }
     guard environment.isEmpty else {
       return try ServerProcess(executable: "/usr/bin/env", arguments: environment + [path] + arguments)
     }

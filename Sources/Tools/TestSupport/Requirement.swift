@@ -29,6 +29,11 @@ package struct Requirement: Sendable {
     EmulatorProcess.isInstalled
   }
 
+  /// The binary of an earlier build. `make upgrade-test` builds it.
+  package static let previousBuild = Requirement(
+    "HEARTH_PREVIOUS_BINARY names no binary of an earlier build; run make upgrade-test", mayBeMissing: true
+  ) { HearthBinary.previousPath.map { access($0, X_OK) == 0 } ?? false }
+
   /// Google's client libraries, which come from a package registry.
   package static let pythonClients = Requirement(
     "Google's Python clients are not installed; run .ci/clients/install", mayBeMissing: true

@@ -37,6 +37,8 @@ package final class ServedCluster: Sendable {
   /// The variables of the first nodes.
   package let environments: [[String]]
 
+  private let executable: Mutex<String?>
+
   /// Makes a cluster of a project and starts its nodes, with further options. Their clients may read and write everything.
   ///
   /// - Parameters:
@@ -46,12 +48,15 @@ package final class ServedCluster: Sendable {
   ///   - standby: a server to which nodes change if the first one does not accept writes.
   ///   - linksSeed: if not `nil`, tests can break ``links``, with this seed of random faults. No node can be added then, and
   ///     `postgres` must be `nil`.
+  ///   - executable: the binary that makes the cluster and its first nodes, if it is not the one of the tests. A node in
+  ///     a ``network`` has that of the tests.
   ///   - hasNetwork: whether the nodes and PostgreSQL have a ``network`` of their own. Clients reach them as always.
   package init(
     nodes: Int = 3, project: String = ServedCluster.project, from source: String? = nil, serving options: [String] = [],
     environments: [[String]] = [], on postgres: (any PostgresService)? = nil, standby: PostgresServer? = nil,
-    linksSeed: UInt64? = nil, hasNetwork: Bool = false
+    linksSeed: UInt64? = nil, executable: String? = nil, hasNetwork: Bool = false
   ) throws {
+    self.executable = Mutex(executable)
     self.options = options
     self.environments = environments
     directory = try TemporaryDirectory()
@@ -77,7 +82,7 @@ package final class ServedCluster: Sendable {
       [
         "cluster", "init", url, "--key", directory.file("cluster.key"), "--accept-loss", "--rules", rules,
         "--storage-rules", storage,
-      ] + (source.map { ["--from", $0] } ?? ["--project", project]))
+      ] + (source.map { ["--from", $0] } ?? ["--project", project]), executable: executable)
     try #require(made.exit == .code(0), "\(made.output)")
     for number in 0..<nodes {
       let node = try start(number, port: 0)
@@ -105,7 +110,8 @@ package final class ServedCluster: Sendable {
         try start(arguments, port: port, in: network, at: .node(number))
       } else {
         try HearthBinary.start(
-          arguments, environment: environments.indices.contains(number) ? environments[number] : [])
+          arguments, environment: environments.indices.contains(number) ? environments[number] : [],
+          executable: executable.withLock { $0 })
       }
     try links?.join(process, number)
     let address = try process.waitForLine(prefix: "hearth: listening on http://127.0.0.1:", timeoutSeconds: 60)
@@ -132,6 +138,9 @@ package final class ServedCluster: Sendable {
       arguments: ["-c", "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"", "bash"] + network.words(at: place) + [binary]
         + arguments + peer, socket: listener)
   }
+
+  /// Chooses the binary with which nodes start from now on: `nil` for the one of the tests.
+  package func use(_ executable: String?) { self.executable.withLock { $0 = executable } }
 
   /// The nodes, in the order of their numbers, which begin with 1.
   package var nodes: [Node] { state.withLock { $0 } }
