@@ -40,4 +40,12 @@ import WireFormat
       if case .unsupportedFormat? = error as? StorageError { true } else { false }
     }
   }
+
+  /// A process that dies can leave a store without a row.
+  @Test func aStoreWithoutRowsIsIntact() throws {
+    let store = try LMDBStore.open(.inMemory())
+    #expect(try DatabaseCheck.run(try store.snapshot()).problems.isEmpty)
+    try store.write { (transaction) throws(StorageError) in try transaction.put(.lastVersion, 1) }
+    #expect(try DatabaseCheck.run(try store.snapshot()).problems == ["meta: format 0 is not supported, only up to 3"])
+  }
 }

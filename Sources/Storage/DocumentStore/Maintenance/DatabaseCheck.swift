@@ -74,6 +74,10 @@ package struct DatabaseCheck {
     _ snapshot: any KeyValueSnapshot, progress: @escaping (Int) -> Void = { _ in }
   ) throws(StorageError) -> Report {
     var check = DatabaseCheck(snapshot, progress: progress)
+    // The process that made the store died before it wrote the first row. The next one to open the store writes it.
+    guard try snapshot.makeCursor().seek(atOrAfter: UnsafeRawBufferPointer(start: nil, count: 0)) else {
+      return check.report
+    }
     guard try check.checkMeta(), try check.checkIndexes() else { return check.report }
     try check.checkUse()
     try check.checkCollections()
