@@ -71,7 +71,7 @@ console-test: packages ## Test the console in headless Chromium
 	swift build --product hearth
 	.ci/console/run
 
-upgrade-test: packages ## Upgrade a cluster under load node by node, from the build of commit FROM (HEAD~1) to this one, and back
+upgrade-test: packages ## Upgrade the nodes of a cluster under load from the build of commit FROM (HEAD~1), and go back
 	swift build --build-tests
 	.ci/upgrade $(or $(FROM),HEAD~1)
 
@@ -79,8 +79,9 @@ soak: packages ## Run a mixed load with faults for MINUTES (10) and check that n
 	swift build --build-tests
 	SOAK_MINUTES=$(MINUTES) SOAK_SEED=$(or $(SOAK_SEED),random) swift test --skip-build --filter SoakTests
 
-power-cut: packages ## Record a server with strace, and check what CUTS (1000) power cuts leave of its commits
+power-cut: packages ## Record a server with strace, and check what CUTS (1000) power cuts could leave of its data
 	swift build --product hearth
+	@command -v strace >/dev/null || .ci/packages strace
 	.ci/power-cut --cuts $(or $(CUTS),1000)
 
 fuzz: packages ## Run each fuzz target for a few seconds

@@ -27,7 +27,7 @@ package final class DataDirectory: Sendable {
   /// - Throws: ``StorageError/locked(path:holder:)`` if another process uses it;
   ///   ``StorageError/openReplica(path:)`` if it is a replica that was not closed, unless `mayBeOpenReplica`;
   ///   ``StorageError/unsupportedFormat(path:found:supported:)`` if a newer version wrote it;
-  ///   ``StorageError/system(operation:path:code:)`` if it cannot be created or written.
+  ///   ``StorageError/diskFull(path:)`` or ``StorageError/system(operation:path:code:)`` if it cannot be created or written.
   package init(_ path: String, mayBeOpenReplica: Bool = false) throws(StorageError) {
     self.path = path
     guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw .systemCall("mkdir", path: path) }
@@ -43,8 +43,9 @@ package final class DataDirectory: Sendable {
   /// The path of the file that locks the directory.
   package var lockFile: String { lock.path }
 
-  /// Creates a folder of the directory, if it does not exist, that only its owner may use.
-  /// - Throws: ``StorageError/system(operation:path:code:)`` if it cannot be created.
+  /// Creates a folder of the directory, if it does not exist, that only its owner may use. Its name is durable when this
+  /// returns, which costs a sync.
+  /// - Throws: ``StorageError/diskFull(path:)`` or ``StorageError/system(operation:path:code:)`` if it cannot be created.
   package func makeFolder(at path: String) throws(StorageError) { try Self.makeDirectory(path) }
 
   /// Stores the server's URL in the lock file, for other processes.
@@ -59,7 +60,8 @@ package final class DataDirectory: Sendable {
   }
 
   /// Returns the path of a database's file, after creating its directory.
-  /// - Throws: ``StorageError/system(operation:path:code:)`` if the directory cannot be created.
+  /// - Throws: ``StorageError/diskFull(path:)`` or ``StorageError/system(operation:path:code:)`` if the directory cannot be
+  ///   created.
   package func makeFile(of id: DatabaseID) throws(StorageError) -> String {
     let file = Self.file(of: id, in: path)
     // The names of the directories are durable before the file exists.
@@ -87,7 +89,8 @@ package final class DataDirectory: Sendable {
   }
 
   /// Returns the path of the directory of files, after creating the directory that contains it.
-  /// - Throws: ``StorageError/system(operation:path:code:)`` if the directory cannot be created.
+  /// - Throws: ``StorageError/diskFull(path:)`` or ``StorageError/system(operation:path:code:)`` if the directory cannot be
+  ///   created.
   package func makeFilesFolder(of project: String?) throws(StorageError) -> String {
     if project != nil { try Self.makeDirectory("\(path)/project-files") }
     return Self.filesFolder(of: project, in: path)
@@ -124,7 +127,7 @@ package final class DataDirectory: Sendable {
 
   /// Returns the path of the file of a project's accounts, after creating its directory.
   /// - Throws: ``StorageError/exposed(path:)`` if the file permissions let other users access the private keys in
-  ///   it; ``StorageError/system(operation:path:code:)`` if the directory cannot be created.
+  ///   it; ``StorageError/diskFull(path:)`` or ``StorageError/system(operation:path:code:)`` if the directory cannot be created.
   package func makeAccountsFile(of project: String) throws(StorageError) -> String {
     let file = Self.accountsFile(of: project, in: path)
     let folder = "\(path)/accounts/\(project)"

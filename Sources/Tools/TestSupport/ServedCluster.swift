@@ -37,6 +37,7 @@ package final class ServedCluster: Sendable {
   /// The variables of the first nodes.
   package let environments: [[String]]
 
+  /// The binary with which nodes start, or `nil` for the one of the tests.
   private let executable: Mutex<String?>
 
   /// Makes a cluster of a project and starts its nodes, with further options. Their clients may read and write everything.

@@ -107,9 +107,7 @@ import TestSupport
 
   /// The nodes of a cluster share the content of files in a bucket.
   @Test func contentIsShared() throws {
-    // Safe because one thread uses the content and its clients.
-    nonisolated(unsafe) let bucket = try bucket(prefix: "files/")
-    let content = BucketContent("s3://", pieceBytes: 100) { bucket }
+    let content = BucketContent("s3://", pieceBytes: 100) { [self] in try bucket(prefix: "files/") }
     let text = String(repeating: "0123456789", count: 25)
     let copy = SharedCopy(of: ContentDigest(bytes: [UInt8](repeating: 1, count: 32)))
     try content.publish(copy, fromFile: directory.write("source", text), size: text.utf8.count)
