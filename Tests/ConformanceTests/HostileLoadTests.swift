@@ -82,6 +82,6 @@ struct HostileLoadTests {
   }
 
   private static func mebibytes(_ server: HearthProcess) -> Int {
-    SoakReport.privateMebibytes(server.process.processID) ?? 0
+    ProcessUse(of: server.process.processID)?.mebibytes ?? 0
   }
 }

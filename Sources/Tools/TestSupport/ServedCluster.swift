@@ -103,7 +103,7 @@ package final class ServedCluster: Sendable {
     let arguments =
       [
         "serve", "--port", "\(port)", "--cluster", server ?? links?.url(of: number) ?? url, "--cluster-key",
-        directory.file("cluster.key"), "--data", directory.file("node\(number + 1)"), "--metrics-address",
+        directory.file("cluster.key"), "--data", data(of: number), "--metrics-address",
         "127.0.0.1:0",
       ] + (links?.options(of: number) ?? []) + (options ?? self.options)
     let process =
@@ -160,13 +160,21 @@ package final class ServedCluster: Sendable {
     var found: Int?
     let isThere = try OtherProcess.eventually(secondsMax: 30) {
       let status = try status()
-      guard let number = status["owner"]?.integerValue else { return false }
-      found = number - 1
-      return number - 1 != former
+      guard let number = status["owner"]?.integerValue, let index = index(ofNumber: number) else { return false }
+      found = index
+      return index != former
     }
     try #require(isThere, "no node owns the cluster")
     return try #require(found)
   }
+
+  /// The index of the node with a number in the cluster. A node with a new directory has a new number.
+  private func index(ofNumber number: Int) -> Int? {
+    if nodes.indices.contains(number - 1), has(number, nodes[number - 1]) { return number - 1 }
+    return nodes.firstIndex { has(number, $0) }
+  }
+
+  private func has(_ number: Int, _ node: Node) -> Bool { node.process.output.contains("node \(number) of the cluster") }
 
   /// Waits until a node reads documents from its own replica.
   package func waitUntilReading(_ index: Int) throws {
@@ -174,6 +182,15 @@ package final class ServedCluster: Sendable {
       $0.contains("reads documents itself")
     }
   }
+
+  /// Kills a node, as `kill -9` does, and waits for its end.
+  package func kill(_ index: Int) {
+    nodes[index].process.send(signal: SIGKILL)
+    _ = nodes[index].process.waitForExit(timeoutSeconds: 30)
+  }
+
+  /// The path of the data directory of a node.
+  package func data(of index: Int) -> String { directory.file("node\(index + 1)") }
 
   /// Starts a node that has ended, on its port and with its data directory.
   package func restart(_ index: Int) throws {

@@ -44,21 +44,13 @@ final class SoakReport: Sendable {
 
   /// Reads the memory and the descriptors of a process.
   func sample(_ process: pid_t) {
-    guard let mebibytes = Self.privateMebibytes(process) else { return }
-    let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/fd").count) ?? 0
+    guard let use = ProcessUse(of: process) else { return }
     numbers.update {
-      $0.peakMebibytes = max($0.peakMebibytes, mebibytes)
-      $0.memory.append(mebibytes)
-      $0.descriptorsMax = max($0.descriptorsMax, descriptors)
-      $0.descriptorsEnd = descriptors
+      $0.peakMebibytes = max($0.peakMebibytes, use.mebibytes)
+      $0.memory.append(use.mebibytes)
+      $0.descriptorsMax = max($0.descriptorsMax, use.descriptors)
+      $0.descriptorsEnd = use.descriptors
     }
-  }
-
-  /// The resident memory of a process without files and shared memory, such as the database.
-  static func privateMebibytes(_ process: pid_t) -> Int? {
-    let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
-    let line = status?.split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
-    return line.flatMap { Int($0.filter(\.isNumber)) }.map { $0 / 1024 }
   }
 
   /// The time that this part of the requests needed at most, in milliseconds.

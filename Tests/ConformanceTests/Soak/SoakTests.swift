@@ -33,7 +33,7 @@ struct SoakTests {
     let server = try SoakServer(minutes: minutes)
     let report = SoakReport()
     let clients = SoakClients(server: server, report: report, seed: seed)
-    report.numbers.update { $0.startMebibytes = server.processID.flatMap { SoakReport.privateMebibytes($0) } ?? 0 }
+    report.numbers.update { $0.startMebibytes = server.processID.flatMap { ProcessUse(of: $0)?.mebibytes } ?? 0 }
     let isFollowing = Observed(false)
     let changes = startThreads(1) { _ in clients.followChanges(isFollowing) }
     guard isFollowing.wait(until: { $0 }) else { throw LoopbackError("the change feed does not begin") }
@@ -53,7 +53,7 @@ struct SoakTests {
     let (followed, listened) = (changes()[0], listeners())
     server.resume()
     _ = OtherProcess.eventually(secondsMax: 10) {
-      guard let process = server.processID, let left = SoakReport.privateMebibytes(process) else { return false }
+      guard let process = server.processID, let left = ProcessUse(of: process)?.mebibytes else { return false }
       report.numbers.update { $0.endMebibytes = left }
       return left < report.numbers.value.startMebibytes + growthMebibytesMax / 2
     }

@@ -38,6 +38,18 @@ struct ClusterLoad: Sendable {
   /// The longest time in which no client got an acknowledgment, in milliseconds.
   var longestGap: Int { progress.value.longestGap }
 
+  /// Returns the longest time without an acknowledgment that ended while `body` ran, in milliseconds.
+  /// - Throws: the error of `body`.
+  func longestGap(_ body: () throws -> Void) rethrows -> Int {
+    let before = progress.update { progress in
+      defer { progress.longestGap = 0 }
+      return progress.longestGap
+    }
+    defer { progress.update { $0.longestGap = max($0.longestGap, before) } }
+    try body()
+    return longestGap
+  }
+
   /// Starts the clients. The returned function waits until all have ended.
   func start() -> () -> [Log] { startThreads(Self.clientCount) { run($0) } }
 

@@ -38,6 +38,14 @@ final class FaultRun {
     try #require(isEnough, "the cluster does not commit: \(cluster.nodes.map(\.process.output))")
   }
 
+  /// Returns the longest time in which no client got an acknowledgment, up to the next commits after a fault, in milliseconds.
+  func pause(after fault: () throws -> Void) throws -> Int {
+    try load.longestGap {
+      try fault()
+      try commit(50)
+    }
+  }
+
   /// Waits until a node has heard nothing from PostgreSQL for a time.
   func waitForSilence(of node: Int, seconds: Double = 5) throws {
     let isSilent = try OtherProcess.eventually(secondsMax: 60) {

@@ -1,0 +1,157 @@
+import Foundation
+import Glibc
+import Testing
+import TestSupport
+
+/// A cluster under load, of which a random part dies, stops or loses its files, again and again.
+///
+/// `CLUSTER_FAULTS` is the number of faults (8 by default, which is for `make test`), `CLUSTER_SEED` chooses them, and
+/// `CLUSTER_FAULT` names the only kind. `make cluster-soak` sets them.
+@Suite(.needs(.hearth), .needs(.postgres), .needs(.tool(.setpriv)), .serialized) struct ClusterSoakTests {
+  /// A kind of fault. A node that ends starts again at once.
+  enum Fault: String, CaseIterable, Sendable {
+    case ownerKilled, nodeKilled, allNodesKilled, postgresKilled, everythingKilled
+    /// SIGSTOP for 1 to 15 seconds: an owner that others replace meanwhile wakes as a zombie.
+    case ownerPaused, nodePaused
+    /// SIGTERM: a handover.
+    case ownerStopped
+    /// `hearth cluster drain`, and then `--undo`.
+    case ownerDrained
+    /// A node is killed and loses its directory, so another one joins in its place.
+    case nodeEmptied
+    /// A node is killed and gets an older copy of its directory.
+    case nodeRestored
+    case rulesDeployed
+  }
+
+  private static let environment = ProcessInfo.processInfo.environment
+  private static let count = environment["CLUSTER_FAULTS"].flatMap { Int($0) } ?? 8
+  private static let only = environment["CLUSTER_FAULT"].map { Fault(rawValue: $0) }
+  private static let seed = TestSeeds.of("CLUSTER_SEED", otherwise: [1])[0]
+  /// So many faults happen to one cluster. Then its content is checked, and the next cluster is made.
+  private static let faultsPerCluster = 25
+  /// The bounds of what a node and PostgreSQL use at most.
+  private static let (mebibytesMax, descriptorsMax, logMebibytesMax) = (256, 200, 64)
+
+  @Test(.timeLimit(.minutes(600))) func nothingIsLostInRandomFaults() async throws {
+    try await onDedicatedThread {
+      let kinds = try Self.only.map { [try #require($0, "CLUSTER_FAULT names no fault")] } ?? Fault.allCases
+      var random = SplitMix(seed: Self.seed)
+      var pauses: [Fault: [Int]] = [:]
+      for first in stride(from: 0, to: Self.count, by: Self.faultsPerCluster) {
+        let faults = (first..<min(first + Self.faultsPerCluster, Self.count)).map { _ in random.pick(kinds) }
+        for (fault, pause) in try Self.run(faults, &random) { pauses[fault, default: []].append(pause) }
+      }
+      print("CLUSTER_SEED=\(Self.seed): \(Self.count) faults\n\(Self.table(pauses))")
+      // With a margin for loaded machines; see docs/performance.md.
+      for pause in pauses[.ownerKilled] ?? [] { #expect(pause < 15_000, "CLUSTER_SEED=\(Self.seed)") }
+    }
+  }
+
+  /// Lets the faults happen to a new cluster, and checks it. Returns the longest time without a commit after each.
+  private static func run(_ faults: [Fault], _ random: inout SplitMix) throws -> [(Fault, Int)] {
+    let run = try FaultRun(ServedCluster(serving: ["--snapshot-log", "2M", "--kept-log", "1s"]))
+    let story = "CLUSTER_SEED=\(seed), \(faults.map(\.rawValue).joined(separator: ", "))"
+    var pauses: [(Fault, Int)] = []
+    for (number, fault) in faults.enumerated() {
+      do {
+        pauses.append((fault, try run.pause { try cause(fault, run, &random) }))
+      } catch {
+        Issue.record("\(story): \(fault), the fault \(number + 1): \(error)")
+        throw error
+      }
+      try expectBounds(run.cluster, story)
+    }
+    try run.finish(story)
+    return pauses
+  }
+
+  private static func cause(_ fault: Fault, _ run: FaultRun, _ random: inout SplitMix) throws {
+    let cluster = run.cluster
+    let postgres = try #require(cluster.postgres as? PostgresServer)
+    let node = random.pick(cluster.nodes.indices)
+    let order = cluster.nodes.indices.shuffled(using: &random)
+    switch fault {
+    case .ownerKilled:
+      let owner = try cluster.owner()
+      cluster.kill(owner)
+      _ = try cluster.owner(after: owner)
+      try cluster.restart(owner)
+    case .nodeKilled:
+      cluster.kill(node)
+      try cluster.restart(node)
+    case .allNodesKilled:
+      for node in order { cluster.kill(node) }
+      for node in order.reversed() { try cluster.restart(node) }
+    case .postgresKilled:
+      postgres.kill()
+      try postgres.restart()
+    case .everythingKilled:
+      for node in order.prefix(2) { cluster.kill(node) }
+      postgres.kill()
+      cluster.kill(order[2])
+      try postgres.restart()
+      for node in order { try cluster.restart(node) }
+    case .ownerPaused: try pause(cluster.owner(), run, &random)
+    case .nodePaused: try pause(node, run, &random)
+    case .ownerStopped:
+      let owner = try cluster.owner()
+      let process = cluster.nodes[owner].process
+      process.send(signal: SIGTERM)
+      #expect(process.waitForExit(timeoutSeconds: 30) == .code(0), "\(process.output.suffix(4000))")
+      try cluster.restart(owner)
+    case .ownerDrained:
+      let number = try #require(try cluster.status()["owner"]?.integerValue)
+      for options in [[], ["--undo"]] {
+        let drained = try HearthBinary.run(["cluster", "drain", cluster.url, "\(number)"] + options)
+        #expect(drained.exit == .code(0), "\(drained.output)")
+      }
+    case .nodeEmptied:
+      cluster.kill(node)
+      try FileManager.default.removeItem(atPath: cluster.data(of: node))
+      try cluster.restart(node)
+    case .nodeRestored:
+      cluster.kill(node)
+      let (data, copy) = (cluster.data(of: node), cluster.directory.file("copy\(node + 1)"))
+      if FileManager.default.fileExists(atPath: copy) {
+        try FileManager.default.removeItem(atPath: data)
+        try FileManager.default.moveItem(atPath: copy, toPath: data)
+      } else {
+        let process = try ServerProcess(executable: "/usr/bin/env", arguments: ["cp", "-a", "--sparse=always", data, copy])
+        try #require(process.waitForExit(timeoutSeconds: 60) == .code(0), "\(process.output)")
+      }
+      try cluster.restart(node)
+    case .rulesDeployed:
+      let rules = try cluster.directory.write("next.rules", ServedCluster.openRules + "// \(random.next())\n")
+      let deployed = try HearthBinary.run(["cluster", "deploy", cluster.url, "--rules", rules])
+      #expect(deployed.exit == .code(0), "\(deployed.output)")
+    }
+  }
+
+  private static func pause(_ node: Int, _ run: FaultRun, _ random: inout SplitMix) throws {
+    let process = run.cluster.nodes[node].process
+    process.send(signal: SIGSTOP)
+    OtherProcess.send(signal: SIGCONT, to: process, afterRandom: 1000...15_000, &random)
+    try run.waitUntilServing(node, "after a pause")
+  }
+
+  /// Expects that no node uses too much memory or too many descriptors, and that the log is shortened.
+  private static func expectBounds(_ cluster: ServedCluster, _ story: String) throws {
+    for (index, node) in cluster.nodes.enumerated() {
+      guard let use = ProcessUse(of: node.process.processID) else { continue }
+      #expect(use.mebibytes < mebibytesMax && use.descriptors < descriptorsMax, "\(story): node \(index + 1): \(use)")
+    }
+    let size = try cluster.postgres.sql("SELECT pg_total_relation_size('hearth_log') >> 20", in: "hearth")
+    #expect(try #require(Int(size)) < logMebibytesMax, "\(story): the log")
+  }
+
+  private static func table(_ pauses: [Fault: [Int]]) -> String {
+    let rows = Fault.allCases.compactMap { fault -> String? in
+      guard let times = pauses[fault]?.sorted() else { return nil }
+      let (middle, high) = (times[times.count / 2], times[min(times.count * 99 / 100, times.count - 1)])
+      return "  \(fault.rawValue.padding(toLength: 20, withPad: " ", startingAt: 0))"
+        + "\(times.count) times, without a commit for \(middle) ms (median), \(high) ms (p99), \(times.last ?? 0) ms (longest)"
+    }
+    return rows.joined(separator: "\n")
+  }
+}
