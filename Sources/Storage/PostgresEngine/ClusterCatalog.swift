@@ -82,6 +82,19 @@ package final class ClusterCatalog: Sendable {
     try change(Self.drain, [.integer(Int64(node)), .boolean(isDraining)])
   }
 
+  /// Removes the registration of a node, if `session` is its last one and it has not renewed that since. Returns `false` if it
+  /// has, if no other node has taken the cluster over from it, or if no such node is registered.
+  ///
+  /// Its session stays in the tables, so the number is not used again. A node that runs all the same registers again.
+  /// - Throws: ``PostgresFailure``.
+  package func remove(
+    _ node: UInt32, lastSeen session: RegisteredNode.Session?
+  ) throws(PostgresFailure) -> Bool {
+    try change(
+      Self.removeMember,
+      [.integer(Int64(node)), .bits(session?.number ?? 0), .ordered(session?.renewal ?? 0)])
+  }
+
   // MARK: Configurations
 
   /// Reads the newest configuration, if it is newer than a version; `nil` if it is not.
@@ -127,6 +140,18 @@ package final class ClusterCatalog: Sendable {
   /// Returns the place of a node's data directory, or `nil` if no such node is registered.
   func place(of node: UInt32) throws(PostgresFailure) -> String? {
     try perform(Self.readPlace, [.integer(Int64(node))]) { (result) throws(PostgresFailure) in result.text(0, 0) }
+  }
+
+  /// The numbers that are in use, or were used by a node that was removed: its session may still be renewed.
+  func usedNumbers() throws(PostgresFailure) -> Set<UInt32> {
+    try perform(Self.readNumbers, []) { (result) throws(PostgresFailure) in
+      var numbers: Set<UInt32> = []
+      for row in 0..<result.rows {
+        guard let number = result.integer(row, 0).flatMap({ UInt32(exactly: $0) }) else { throw .unexpectedAnswer }
+        numbers.insert(number)
+      }
+      return numbers
+    }
   }
 
   /// Registers a node under a number that is free. Returns `false` if the number is in use.
@@ -197,6 +222,17 @@ package final class ClusterCatalog: Sendable {
     """)
   private static let readPlace = PostgresStatement(
     "read-place", "SELECT place FROM hearth_member WHERE node = $1::bigint")
+  private static let readNumbers = PostgresStatement(
+    "read-numbers", "SELECT node FROM hearth_member UNION SELECT node FROM hearth_node")
+  private static let removeMember = PostgresStatement(
+    "remove-member",
+    """
+    DELETE FROM hearth_member WHERE node = $1::bigint AND NOT EXISTS (
+      SELECT 1 FROM hearth_node WHERE node = $1::bigint AND (session <> $2::bigint OR renewal <> $3::bigint)
+    ) AND NOT EXISTS (
+      SELECT 1 FROM hearth_cluster c JOIN hearth_node n ON n.node = c.owner AND n.session = c.owner_session
+      WHERE c.id = 1 AND c.owner = $1::bigint AND n.is_live)
+    """)
   private static let insertMember = PostgresStatement(
     "insert-member",
     """

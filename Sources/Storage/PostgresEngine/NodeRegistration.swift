@@ -17,8 +17,8 @@ package struct NodeRegistration: Equatable, Sendable {
     self.isKnown = isKnown
   }
 
-  /// Registers this node, and returns its number: the one in the directory's file ``NodeFile``, or the lowest that is
-  /// free.
+  /// Registers this node, and returns its number: the one in the directory's file ``NodeFile``, or the lowest that no node
+  /// has had.
   ///
   /// The caller holds the lock of the directory. A directory keeps its number if the same file locks it as before.
   /// After a boot of the machine, an image of the machine could be a copy with the same file. So the session of the
@@ -50,7 +50,7 @@ package struct NodeRegistration: Equatable, Sendable {
         }
       }
       while true {
-        let taken = Set(try catalog.state().members.map(\.node))
+        let taken = try catalog.usedNumbers()
         guard let node = (1...nodeMax).first(where: { !taken.contains($0) }) else {
           throw NodeRegistrationFailure.full
         }
@@ -69,6 +69,14 @@ package struct NodeRegistration: Equatable, Sendable {
     } catch {
       throw .postgres(.unexpectedAnswer)
     }
+  }
+
+  /// Registers a node again that runs, after an operator removed it. Returns `false` if it is registered.
+  /// - Throws: ``PostgresFailure``.
+  package static func restore(
+    _ node: UInt32, at place: NodePlace, address: String, software: String, in catalog: ClusterCatalog
+  ) throws(PostgresFailure) -> Bool {
+    try catalog.insert(node, place: place.text, address: address, software: software)
   }
 
   /// Returns whether the file was written in this directory and not in an original of it, as far as this machine and

@@ -183,6 +183,35 @@ import TestSupport
     }
   }
 
+  /// An operator removes a node whose machine is gone. One that runs is refused, and registers again if it is removed all the same.
+  @Test func aNodeThatDoesNotComeBackIsRemoved() async throws {
+    try await onDedicatedThread {
+      let cluster = try ServedCluster()
+      let owner = try cluster.owner()
+      let (gone, other) = ((owner + 1) % 3, (owner + 2) % 3)
+      func remove(_ index: Int) throws -> (exit: ProcessExit?, output: String) {
+        try HearthBinary.run(["cluster", "remove", cluster.url, "\(index + 1)"])
+      }
+      func numbers() throws -> [Int] {
+        try #require(try cluster.status()["nodes"]?.elements).compactMap { $0["node"]?.integerValue }
+      }
+      #expect(try remove(other).output.contains("node \(other + 1) renews its session: stop it first"))
+      #expect(try HearthBinary.run(["cluster", "remove", cluster.url, "9"]).output.contains("has no node 9"))
+      cluster.kill(gone)
+      let removed = try remove(gone)
+      #expect(removed.exit == .code(0) && removed.output == "node \(gone + 1) is removed\n", "\(removed.output)")
+      #expect(try numbers() == [owner, other].map { $0 + 1 }.sorted())
+      // Its directory joins with its number.
+      try cluster.restart(gone)
+      try cluster.waitUntilReading(gone)
+      #expect(try numbers() == [1, 2, 3])
+      // The owner was removed in the tables while it runs.
+      try cluster.postgres.sql("DELETE FROM hearth_member WHERE node = \(owner + 1)", in: "hearth")
+      #expect(try OtherProcess.eventually { try numbers() == [1, 2, 3] })
+      #expect(try ServedCluster.send(cluster.ports[gone], "POST", "\(Self.documents)/items", "{}").status == 200)
+    }
+  }
+
   @Test func metricsTellThePartOfEachNode() async throws {
     try await onDedicatedThread {
       let cluster = try ServedCluster(nodes: 2)

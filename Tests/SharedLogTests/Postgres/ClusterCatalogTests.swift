@@ -52,8 +52,8 @@ import TestSupport
     try copy.write("cluster-node", try first.text("cluster-node"))
     #expect(try register(copy.path, catalog) == NodeRegistration(node: 3, isKnown: false))
     #expect(try register(copy.path, catalog) == NodeRegistration(node: 3, isKnown: true))
-    // A number that is free again is used again.
-    try server.sql("DELETE FROM hearth_member WHERE node = 2", in: "nodes")
+    // A number whose node never began a session is used again.
+    #expect(try catalog.remove(2, lastSeen: nil))
     let third = try makeDirectory()
     #expect(try register(third.path, catalog).node == 2)
     // The replica of another cluster is refused.
@@ -63,6 +63,38 @@ import TestSupport
       try first.write("cluster-node", "damaged")
       return try register(first.path, catalog)
     }
+  }
+
+  /// A node is removed if it is silent and does not own the cluster. Its number stays its own.
+  @Test func onlySilentNodesAreRemoved() throws {
+    let (catalog, url, _) = try makeCluster("removal")
+    let (first, second, third) = (try makeDirectory(), try makeDirectory(), try makeDirectory())
+    for directory in [first, second, third] { _ = try register(directory.path, catalog) }
+    let tables = try PostgresTables(url, secret: 1)
+    func begin(_ node: UInt32) throws -> NodeSession {
+      guard case .session(let session) = tables.perform(.beginSession(node: node, after: 0, renewal: 1)) else {
+        throw try #require(tables.lastFailure)
+      }
+      return session
+    }
+    let (owner, follower) = (try begin(1), try begin(2))
+    guard case .takenOver = tables.perform(.takeOver(by: owner, from: nil, epoch: 0)) else {
+      throw try #require(tables.lastFailure)
+    }
+    func seen(_ node: UInt32) throws -> RegisteredNode.Session? { try catalog.state().member(node)?.session }
+    #expect(try !catalog.remove(1, lastSeen: seen(1)), "it owns the cluster")
+    let before = try seen(2)
+    #expect(tables.perform(.renew(follower, renewal: 2, confirmed: 0)) == .renewed)
+    #expect(try !catalog.remove(2, lastSeen: before), "it has renewed its session")
+    #expect(try !catalog.remove(2, lastSeen: nil), "it has begun a session")
+    #expect(try catalog.remove(2, lastSeen: seen(2)))
+    #expect(try !catalog.remove(2, lastSeen: nil), "it is not registered")
+    #expect(try catalog.state().members.map(\.node) == [1, 3])
+    // A node that was only paused may have this number.
+    let fourth = try makeDirectory()
+    #expect(try register(fourth.path, catalog).node == 4)
+    #expect(try register(second.path, catalog) == NodeRegistration(node: 2, isKnown: true))
+    #expect(tables.perform(.renew(follower, renewal: 3, confirmed: 0)) == .renewed)
   }
 
   @Test func afterABootANumberIsKeptUnlessItsSessionIsRenewed() throws {

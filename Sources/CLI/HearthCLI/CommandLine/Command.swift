@@ -93,7 +93,7 @@ struct Command: Sendable {
       .keysList, .keysRevoke, .keysRotate, .operatorsAdd, .operatorsList, .operatorsSet, .operatorsRemove, .token,
       .rulesCheck, .rulesTest, .rulesExplain, .filesList,
       .filesCopy, .filesRemove, .projectsList, .projectsCheck, .clusterInit, .clusterStatus, .clusterCheck,
-      .clusterCopy, .clusterDeploy, .clusterDrain, .clusterUpgrade, .completion,
+      .clusterCopy, .clusterDeploy, .clusterDrain, .clusterRemove, .clusterUpgrade, .completion,
     ]
   }
 

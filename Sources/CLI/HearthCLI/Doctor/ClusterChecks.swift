@@ -165,7 +165,9 @@ struct ClusterChecks {
       findings.append(.ok("nodes", "\(CountText.of(live, "node")), all live"))
     } else {
       findings.append(
-        .warning("nodes", others.joined(separator: ", "), "Start them, or ignore nodes that will not come back."))
+        .warning(
+          "nodes", others.joined(separator: ", "),
+          "Start them. Remove nodes that do not come back: hearth cluster remove POSTGRES-URL NODE"))
     }
     if live == 1 {
       findings.append(

@@ -4,6 +4,7 @@ import PostgresEngine
 import Replication
 import SharedLog
 import Synchronization
+import Transport
 
 /// The facts that decide whether a node may own the cluster, and that the operator should know.
 extension ClusteredNode {
@@ -36,6 +37,17 @@ extension ClusteredNode {
       .info, "cluster.draining",
       isDraining
         ? "node \(number) drains: another node is to own the cluster" : "node \(number) may own the cluster again")
+  }
+
+  /// Registers this node again if an operator removed it. Otherwise other nodes would not find it when it owns the cluster.
+  func registerAgain(in cluster: ClusterState) throws(PostgresFailure) {
+    guard cluster.member(number) == nil,
+      try NodeRegistration.restore(
+        number, at: place, address: address.description, software: Server.version, in: catalog)
+    else { return }
+    configuration.log(
+      .warn, "cluster.registered",
+      "node \(number) was removed from the cluster, but runs, so it registered again; stop it before you remove it")
   }
 
   /// An owner that cannot write to its disk would soon refuse commits, so it gives the cluster to another node that lives. The

@@ -74,7 +74,9 @@ final class ClusteredNode: Sendable {
   let catalog: ClusterCatalog
   private let peers: NodeServer
   /// The address that other nodes use.
-  private let address: NodeAddress
+  let address: NodeAddress
+  /// The place of the data directory, by which the cluster knows its copies.
+  let place: NodePlace
   /// The address that this node itself uses, which its own requests can reach also behind a translation of addresses.
   let ownAddress: NodeAddress
   private let relay: Relay
@@ -150,6 +152,7 @@ final class ClusteredNode: Sendable {
       let registration = try NodeRegistration.register(
         directory: directory.path, lockFile: directory.lockFile, address: address.description,
         software: Server.version, in: catalog, timing: timing)
+      place = try NodePlace(lockFile: directory.lockFile)
       let files = ReplicaDirectory(directory: directory, project: project, mapBytes: configuration.mapBytes)
       let (folder, snapshots) = (files.folder, try PostgresSnapshots(settings.url))
       try folder.finishReplacement()
@@ -519,6 +522,7 @@ final class ClusteredNode: Sendable {
       let alive = watch.withLock { $0.note(cluster.members, at: BootTime.now()) }
       channels.update(alive)
       state.withLock { $0.observed = (cluster, Set(alive.keys)) }
+      try registerAgain(in: cluster)
       let problem = state.withLock { state in
         defer { state.problem = nil }
         return state.problem
