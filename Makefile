@@ -35,7 +35,7 @@ PACKAGES := pkg-config liblmdb-dev libuv1-dev libhttp-parser-dev libsimdjson-dev
 RELEASE := .build/release/hearth
 SWIFT_FILES := Sources Tests Package.swift
 
-.PHONY: help serve cluster cluster-kill build test console-test upgrade-test soak power-cut fuzz bench conformance \
+.PHONY: help serve cluster cluster-kill build test console-test upgrade-test soak cluster-soak power-cut fuzz bench conformance \
   known-differences reference dist image format lint packages bench-packages
 
 help: ## List these commands
@@ -78,6 +78,11 @@ upgrade-test: packages ## Upgrade the nodes of a cluster under load from the bui
 soak: packages ## Run a mixed load with faults for MINUTES (10) and check that nothing is lost; SOAK_SEED=N repeats it
 	swift build --build-tests
 	SOAK_MINUTES=$(MINUTES) SOAK_SEED=$(or $(SOAK_SEED),random) swift test --skip-build --filter SoakTests
+
+cluster-soak: packages ## Break random parts of a cluster under load, FAULTS (100) times; SEED=N repeats it
+	swift build --build-tests
+	CLUSTER_FAULTS=$(or $(FAULTS),100) CLUSTER_SEED=$(or $(SEED),random) $(if $(FAULT),CLUSTER_FAULT=$(FAULT)) \
+	  swift test --skip-build --no-parallel --filter ClusterSoakTests
 
 power-cut: packages ## Record a server with strace, and check what CUTS (1000) power cuts could leave of its data
 	swift build --product hearth
