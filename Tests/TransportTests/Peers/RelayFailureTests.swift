@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 import TestSupport
 
@@ -212,6 +213,46 @@ import TestSupport
     #expect(pair.front.wait { pair.relay.counts.repeated > 0 })
     pair.setTarget(.node(pair.address))
     #expect(try client.readReply().status == 200)
+  }
+
+  /// The machine of a former owner accepts connections, but its process is silent. Nothing waits for it when another node is the
+  /// owner: the clock stands still.
+  @Test func aConnectionThatIsNotEstablishedDelaysNoRequest() throws {
+    let pair = try RelayPair(usesManualClock: true, handler: RelayHandler())
+    let (socket, port) = try LoopbackAddress.bind()
+    defer { close(socket) }
+    #expect(listen(socket, 8) == 0)
+    pair.setTarget(.node(NodeAddress(host: "127.0.0.1", port: Int(port))))
+    let client = try Self.send(pair.front, "POST", "/seen", [1])
+    #expect(pair.front.wait { pair.relay.counts.openConnections == 1 })
+    pair.setTarget(.node(pair.address))
+    #expect(try client.readReply().status == 200)
+  }
+
+  /// A former owner may execute a request for long, if it does not reach PostgreSQL for example.
+  @Test(arguments: [RequestRepetition.withID, .always, .never])
+  func aRequestMovesToTheNextOwner(repetition: RequestRepetition) throws {
+    let former = RelayHandler()
+    let pair = try RelayPair(usesManualClock: true, repetition: repetition, handler: former)
+    let client = try Self.send(pair.front, "POST", "/held", [1])
+    #expect(former.begun.wait { $0 == 1 })
+    let next = RelayHandler()
+    pair.setTarget(.node(try pair.startNode(next)))
+    pair.front.advance(seconds: 1)
+    let responding: RelayHandler
+    if repetition == .never {
+      #expect(next.begun.value == 0)
+      responding = former
+    } else {
+      #expect(next.begun.wait { $0 == 1 } && former.left.wait { $0 == 1 })
+      responding = next
+    }
+    let isHeld = responding.held.wait { $0 != nil }
+    #expect(isHeld)
+    let exchange = try #require(responding.held.value)
+    exchange.loop.execute { exchange.respond(status: 200, headers: { _ in }, body: { $0.append(65) }) }
+    let reply = try client.readReply()
+    #expect(reply.status == 200 && reply.text == "A")
   }
 
   @Test func aSilentOwnerIsDead() throws {

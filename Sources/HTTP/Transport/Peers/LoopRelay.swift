@@ -3,6 +3,8 @@ final class LoopRelay {
   /// Milliseconds between tries to connect, after the first failures and after many.
   private static let retryMilliseconds = 100
   private static let retryMillisecondsMax = 1000
+  /// Milliseconds for which a former owner may finish the requests that the next one could do. A handover takes less.
+  private static let patienceMilliseconds = 250
 
   let loop: EventLoop
   let counters: RelayCounters
@@ -16,8 +18,8 @@ final class LoopRelay {
   let lastWaitMilliseconds: Int
   /// The connection for new requests.
   private var current: PeerConnection?
-  /// Connections that finish their requests.
-  private var older: [PeerConnection] = []
+  /// Connections that finish their requests, and the times since when they do.
+  private var older: [(connection: PeerConnection, since: Int)] = []
   private var waiting: [RelayedExchange] = []
   private var failures = 0
   private var nextTryMilliseconds = Int.min
@@ -124,19 +126,36 @@ final class LoopRelay {
     return current
   }
 
-  /// Takes no further requests for the current connection if it is not that of the target.
+  private var connections: [PeerConnection] { older.map(\.connection) + (current.map { [$0] } ?? []) }
+
+  /// Takes no further requests for the current connection if it is not that of the target. If it is not established yet, its
+  /// requests go to the target.
   private func retire() {
     guard let connection = current else { return }
     if connection.isUsable, target().address == connection.address { return }
     current = nil
-    older.append(connection)
+    older.append((connection, since: loop.nowMilliseconds))
     for stream in Array(connection.session.streams.values) { (stream.owner as? LoopStream)?.close() }
+    if !connection.isOpen { connection.close() }
+  }
+
+  /// Sends requests that a former owner does not answer to the next one. They happen once all the same.
+  private func moveRequests() {
+    guard case .node(let address) = target() else { return }
+    let end = loop.nowMilliseconds - Self.patienceMilliseconds
+    for (connection, since) in older where since <= end && connection.address != address {
+      for stream in Array(connection.session.streams.values) { (stream.owner as? RelayedExchange)?.moveOn() }
+    }
   }
 
   private func ended(_ connection: PeerConnection, wasOpen: Bool) {
     counters.add(\.openConnections, -1)
-    if current === connection { current = nil }
-    older.removeAll { $0 === connection }
+    guard current === connection else {
+      older.removeAll { $0.connection === connection }
+      if !waiting.isEmpty { loop.atNextTurn { [self] in sendWaiting() } }
+      return
+    }
+    current = nil
     failures += 1
     let pause = min(Self.retryMilliseconds << min(failures - 1, 8), Self.retryMillisecondsMax)
     // The first try after a lost connection begins at once.
@@ -160,8 +179,9 @@ final class LoopRelay {
   private func tick() {
     guard !isEnded else { return }
     retire()
-    for connection in older + (current.map { [$0] } ?? []) { connection.tick() }
-    for connection in older where connection.session.streams.isEmpty { connection.close() }
+    moveRequests()
+    for connection in connections { connection.tick() }
+    for (connection, _) in older where connection.session.streams.isEmpty { connection.close() }
     let now = loop.nowMilliseconds
     for request in waiting.filter({ $0.waitDeadline.map { $0 <= now } ?? false }) where request.waitIndex != nil {
       request.waitedTooLong()
@@ -174,6 +194,6 @@ final class LoopRelay {
   private func end() {
     isEnded = true
     for request in waiting { request.waitedTooLong() }
-    for connection in older + (current.map { [$0] } ?? []) { connection.close() }
+    for connection in connections { connection.close() }
   }
 }

@@ -150,6 +150,18 @@ final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
     }
   }
 
+  /// Another node owns the project now, and this one's request got no response yet. Sends it again if that has no effect twice:
+  /// the former owner appends nothing any more, and what it has appended, the next one has.
+  func moveOn() {
+    guard !isOver, !isBegun, repetition != .never, upload.isKept, breaks + 1 < Self.breaksMax, let stream else { return }
+    connection?.session.cancel(stream)
+    connection?.sendSoon()
+    gathered = []
+    breaks += 1
+    waitDeadline = nil
+    tryAgain()
+  }
+
   private func tryAgain() {
     stream = nil
     guard upload.isKept else { return refuse(.noOwner) }
