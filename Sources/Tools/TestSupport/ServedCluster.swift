@@ -174,7 +174,9 @@ package final class ServedCluster: Sendable {
     return nodes.firstIndex { has(number, $0) }
   }
 
-  private func has(_ number: Int, _ node: Node) -> Bool { node.process.output.contains("node \(number) of the cluster") }
+  private func has(_ number: Int, _ node: Node) -> Bool {
+    node.process.output.contains("node \(number) of the cluster")
+  }
 
   /// Waits until a node reads documents from its own replica.
   package func waitUntilReading(_ index: Int) throws {

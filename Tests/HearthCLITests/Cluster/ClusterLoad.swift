@@ -17,6 +17,10 @@ struct ClusterLoad: Sendable {
     var unknown: Set<String> = []
     /// The commits that certainly did not happen.
     var refused: Set<String> = []
+    /// The number of commits to which a node responded with an error.
+    var failures: Int { refused.count + doubts }
+    /// The number of responses that the outcome is unknown.
+    var doubts = 0
     /// The longest time between two acknowledgments, in milliseconds.
     var longestPause = 0
     var problems: [String] = []
@@ -81,7 +85,9 @@ struct ClusterLoad: Sendable {
           log.longestPause = max(log.longestPause, Int(pause / .milliseconds(1)))
         // UNAVAILABLE means that nothing happened, INTERNAL that the outcome is unknown.
         case 503: log.refused.insert(id)
-        case 500: log.unknown.insert(id)
+        case 500:
+          log.unknown.insert(id)
+          log.doubts += 1
         default: log.problems.append("\(id): \(response.status) \(response.text)")
         }
       } catch {

@@ -102,10 +102,11 @@ final class FaultRun {
     (try? ServedCluster.send(cluster.ports[node], "GET", "\(ServedCluster.documents)/shared/0"))?.status
   }
 
-  /// Waits until all nodes serve, ends the clients, and checks what they know. Prints the longest waits.
+  /// Waits until all nodes serve, ends the clients, and checks what they know. Prints the longest waits. Returns the number of
+  /// commits to which nodes responded with an error.
   ///
   /// - Parameter gapMax: the longest time without a commit, in milliseconds, with a margin for loaded machines.
-  func finish(_ name: String, gapMax: Int = 30_000) throws {
+  @discardableResult func finish(_ name: String, gapMax: Int = 30_000) throws -> Int {
     for node in cluster.ports.indices { try waitUntilServing(node, name) }
     try commit(100)
     load.stop()
@@ -117,14 +118,16 @@ final class FaultRun {
       #expect(problems.isEmpty, "\(name): \(problems.prefix(20).joined(separator: "\n"))")
     }
     let (refused, unknown) = (logs.map(\.refused.count).reduce(0, +), logs.map(\.unknown.count).reduce(0, +))
+    let failures = logs.reduce(0) { $0 + $1.failures }
     print(
-      "\(name): \(load.acknowledged.value) commits acknowledged, \(refused) refused, \(unknown) unknown; the longest wait "
-        + "of a client \(logs.map(\.longestPause).max() ?? 0) ms, the longest time without a commit \(load.longestGap) ms; "
+      "\(name): \(load.acknowledged.value) commits acknowledged, \(refused) refused, \(unknown) unknown "
+        + "(\(failures - refused) of them by a response); the longest wait of a client \(logs.map(\.longestPause).max() ?? 0) ms, the longest time without a commit \(load.longestGap) ms; "
         + "reads by node \(reads.reads.value)")
     #expect(load.longestGap < gapMax)
     // The links and the networks of nodes pass no other clients. With a clock of its own, a node does not wait as long as others.
-    guard cluster.network == nil, cluster.links == nil, cluster.environments.isEmpty else { return }
+    guard cluster.network == nil, cluster.links == nil, cluster.environments.isEmpty else { return failures }
     let check = try HearthBinary.run(["cluster", "check", cluster.url, "--key", cluster.directory.file("cluster.key")])
     #expect(check.exit == .code(0), "\(name): the replicas differ: \(check.output)")
+    return failures
   }
 }

@@ -153,7 +153,8 @@ final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
   /// Another node owns the project now, and this one's request got no response yet. Sends it again if that has no effect twice:
   /// the former owner appends nothing any more, and what it has appended, the next one has.
   func moveOn() {
-    guard !isOver, !isBegun, repetition != .never, upload.isKept, breaks + 1 < Self.breaksMax, let stream else { return }
+    guard !isOver, !isBegun, let stream else { return }
+    guard repetition != .never, upload.isKept, breaks + 1 < Self.breaksMax else { return }
     connection?.session.cancel(stream)
     connection?.sendSoon()
     gathered = []

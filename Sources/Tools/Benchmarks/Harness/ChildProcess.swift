@@ -44,6 +44,12 @@ final class ChildProcess {
     }
   }
 
+  /// Stops the program until it is resumed.
+  func pause() { if isRunning { Glibc.kill(pid, SIGSTOP) } }
+
+  /// Lets a paused program continue.
+  func resume() { if isRunning { Glibc.kill(pid, SIGCONT) } }
+
   /// Ends the program without giving it a chance to close its files.
   func kill() {
     guard isRunning else { return }

@@ -8,8 +8,9 @@ extension Benchmark {
     summary: "the pauses of commits when the owner of a cluster is killed or stopped",
     meaning: """
       A client commits one document after the other through a node that stays. Meanwhile the owner is ended, \(rounds)
-      times in each way. A pause is the longest time between two acknowledged commits. A killed owner that starts again at
-      once ends its former session, so that nobody waits for its lease.
+      times in each way. A pause is the longest time between two acknowledged commits. An owner that falls silent keeps its
+      connections, as a machine that loses its power. A killed owner that starts again at once ends its former
+      session, so that nobody waits for its lease.
       """
   ) {
     var table = ResultTable("the owner", "median ms", "longest ms", "mark")
@@ -21,6 +22,7 @@ extension Benchmark {
     defer { cluster.stop() }
     for (name, mark, end) in [
       ("is killed", "longest < 5 s", { $0.kill(at: $1) }),
+      ("falls silent", "longest < 5 s", { $0.silence(at: $1) }),
       ("is stopped, and hands over", "< 200 ms", { $0.end(at: $1) }),
       (
         "is killed, and starts again at once", "< 1 s",
@@ -37,6 +39,7 @@ extension Benchmark {
         let pause = SteadyClient.pause(at: cluster.nodes[(owner + 1) % cluster.nodes.count].port)
         try end(cluster, owner)
         pauses.append(try pause())
+        cluster.resume(at: owner)
         try cluster.restart(owner, waits: true)
       }
       pauses.sort()

@@ -112,6 +112,12 @@ final class ClusterPeer {
   /// Ends a node without giving it a chance to do anything.
   func kill(at index: Int) { nodes[index].process.kill() }
 
+  /// Stops a node without ending it, as if its machine had lost its power: its connections stay open, and it is silent.
+  func silence(at index: Int) { nodes[index].process.pause() }
+
+  /// Lets a silent node continue.
+  func resume(at index: Int) { nodes[index].process.resume() }
+
   /// Ends a node, which first gives the cluster away if it owns it.
   func end(at index: Int) { nodes[index].process.stop() }
 
