@@ -22,6 +22,8 @@ import TestSupport
     /// A node is killed and gets an older copy of its directory.
     case nodeRestored
     case rulesDeployed
+    /// Somebody writes another owner into the tables, with a new epoch.
+    case ownerForged
   }
 
   private static let environment = ProcessInfo.processInfo.environment
@@ -124,6 +126,15 @@ import TestSupport
         try #require(process.waitForExit(timeoutSeconds: 60) == .code(0), "\(process.output)")
       }
       try cluster.restart(node)
+    case .ownerForged:
+      let status = try cluster.status()
+      let numbers = (status["nodes"]?.elements ?? []).compactMap { $0["node"]?.integerValue }
+      let number = random.pick(numbers.filter { $0 != status["owner"]?.integerValue })
+      try postgres.sql(
+        """
+        UPDATE hearth_cluster SET owner = \(number), epoch = epoch + 1,
+          owner_session = (SELECT session FROM hearth_node WHERE node = \(number))
+        """, in: "hearth")
     case .rulesDeployed:
       let rules = try cluster.directory.write("next.rules", ServedCluster.openRules + "// \(random.next())\n")
       let deployed = try HearthBinary.run(["cluster", "deploy", cluster.url, "--rules", rules])
