@@ -81,7 +81,7 @@ soak: packages ## Run a mixed load with faults for MINUTES (10) and check that n
 
 cluster-soak: packages ## Break random parts of a cluster under load, FAULTS (100) times; SEED=N repeats it
 	swift build --build-tests
-	CLUSTER_FAULTS=$(or $(FAULTS),100) CLUSTER_SEED=$(or $(SEED),random) $(if $(FAULT),CLUSTER_FAULT=$(FAULT)) \
+	HEARTH_REQUIRE_ALL_TESTS=1 CLUSTER_FAULTS=$(or $(FAULTS),100) CLUSTER_SEED=$(or $(SEED),random) $(if $(FAULT),CLUSTER_FAULT=$(FAULT)) \
 	  swift test --skip-build --no-parallel --filter ClusterSoakTests
 
 power-cut: packages ## Record a server with strace, and check what CUTS (1000) power cuts could leave of its data

@@ -85,14 +85,15 @@ package final class ClusterCatalog: Sendable {
   /// Removes the registration of a node, if `session` is its last one and it has not renewed that since. Returns `false` if it
   /// has, if no other node has taken the cluster over from it, or if no such node is registered.
   ///
-  /// Its session stays in the tables, so the number is not used again. A node that runs all the same registers again.
+  /// A session stays in the tables, so no other node gets the number. A node that runs all the same registers again.
   /// - Throws: ``PostgresFailure``.
   package func remove(
     _ node: UInt32, lastSeen session: RegisteredNode.Session?
   ) throws(PostgresFailure) -> Bool {
-    try change(
-      Self.removeMember,
-      [.integer(Int64(node)), .bits(session?.number ?? 0), .ordered(session?.renewal ?? 0)])
+    let values: [PostgresValue] = [
+      .integer(Int64(node)), .bits(session?.number ?? 0), .ordered(session?.renewal ?? 0),
+    ]
+    return try perform(Self.removeMember, values) { (result) throws(PostgresFailure) in result.integer(0, 0) == 1 }
   }
 
   // MARK: Configurations
@@ -227,11 +228,17 @@ package final class ClusterCatalog: Sendable {
   private static let removeMember = PostgresStatement(
     "remove-member",
     """
-    DELETE FROM hearth_member WHERE node = $1::bigint AND NOT EXISTS (
-      SELECT 1 FROM hearth_node WHERE node = $1::bigint AND (session <> $2::bigint OR renewal <> $3::bigint)
-    ) AND NOT EXISTS (
-      SELECT 1 FROM hearth_cluster c JOIN hearth_node n ON n.node = c.owner AND n.session = c.owner_session
-      WHERE c.id = 1 AND c.owner = $1::bigint AND n.is_live)
+    WITH removed AS (
+      DELETE FROM hearth_member WHERE node = $1::bigint AND NOT EXISTS (
+        SELECT 1 FROM hearth_node WHERE node = $1::bigint AND (session <> $2::bigint OR renewal <> $3::bigint)
+      ) AND NOT EXISTS (
+        SELECT 1 FROM hearth_cluster c JOIN hearth_node n ON n.node = c.owner AND n.session = c.owner_session
+        WHERE c.id = 1 AND c.owner = $1::bigint AND n.is_live
+      ) RETURNING node
+    ), reserved AS (
+      INSERT INTO hearth_node (node, session, renewal, is_live) SELECT node, 1, $3::bigint, false FROM removed
+      ON CONFLICT (node) DO NOTHING RETURNING node
+    ) SELECT count(*) FROM removed
     """)
   private static let insertMember = PostgresStatement(
     "insert-member",

@@ -44,7 +44,7 @@ package struct ClusterIdentity: Equatable, Sendable {
 ///                                                          after a loss also 'lost' and 'renewed', each a ``LogLoss``
 ///     hearth_member(node, place, address, software,        the nodes: where their data directory is, the address for other
 ///                   started, draining)                     nodes, and whether the operator asked one to own nothing
-///     hearth_node(node, session, renewal, is_live)         the last session of each node
+///     hearth_node(node, session, renewal, is_live)         the last session of each node, also of those removed
 ///     hearth_cluster(id, epoch, owner, owner_session,      one row: the owner, how far it confirmed the log, and the
 ///                    confirmed, log_from)                  sequence of the first entry that the log has
 ///     hearth_log(seq, epoch, kind, chain, body)            the log: its primary key admits one entry at a position

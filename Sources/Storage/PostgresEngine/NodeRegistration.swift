@@ -104,8 +104,14 @@ package struct NodeRegistration: Equatable, Sendable {
     guard try catalog.place(of: file.node) != nil else {
       return try catalog.insert(file.node, place: place.text, address: address, software: software)
     }
-    return try catalog.update(
+    if try catalog.update(
       file.node, from: file.place.text, to: place.text, address: address, software: software)
+    {
+      return true
+    }
+    // An operator may have removed the row since.
+    guard try catalog.place(of: file.node) == nil else { return false }
+    return try catalog.insert(file.node, place: place.text, address: address, software: software)
   }
 
   /// The time of a clock that never steps, in microseconds.
@@ -134,7 +140,7 @@ extension NodeRegistrationFailure: CustomStringConvertible {
     case .storage(let failure): failure.description
     case .otherCluster(let directory):
       "\(directory) is a replica of another cluster; name an empty directory with --data"
-    case .full: "the cluster has \(NodeRegistration.nodeMax) nodes, the most that are possible"
+    case .full: "all \(NodeRegistration.nodeMax) numbers of nodes were used; make a new cluster from a copy of this one"
     }
   }
 }

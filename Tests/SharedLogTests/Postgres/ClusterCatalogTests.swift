@@ -52,10 +52,15 @@ import TestSupport
     try copy.write("cluster-node", try first.text("cluster-node"))
     #expect(try register(copy.path, catalog) == NodeRegistration(node: 3, isKnown: false))
     #expect(try register(copy.path, catalog) == NodeRegistration(node: 3, isKnown: true))
-    // A number whose node never began a session is used again.
+    // A removed node keeps its number, also if it has not begun a session: it may load its data.
     #expect(try catalog.remove(2, lastSeen: nil))
     let third = try makeDirectory()
-    #expect(try register(third.path, catalog).node == 2)
+    #expect(try register(third.path, catalog).node == 4)
+    #expect(try register(second.path, catalog) == NodeRegistration(node: 2, isKnown: true))
+    let tables = try PostgresTables(server.url("nodes"), secret: 1)
+    guard case .sessionOver(last: 1) = tables.perform(.beginSession(node: 2, after: 0, renewal: 1)),
+      case .session = tables.perform(.beginSession(node: 2, after: 1, renewal: 1))
+    else { throw try #require(tables.lastFailure) }
     // The replica of another cluster is refused.
     let (other, _, _) = try makeCluster("other")
     #expect(throws: NodeRegistrationFailure.otherCluster(first.path)) { try register(first.path, other) }

@@ -229,18 +229,22 @@ import TestSupport
     #expect(try client.readReply().status == 200)
   }
 
-  /// A former owner may execute a request for long, if it does not reach PostgreSQL for example.
-  @Test(arguments: [RequestRepetition.withID, .always, .never])
-  func aRequestMovesToTheNextOwner(repetition: RequestRepetition) throws {
+  /// A former owner may execute a request for long, if it does not reach PostgreSQL for example. After a detour, the owner is
+  /// still the same, and executes the request.
+  @Test(arguments: [
+    (RequestRepetition.withID, false), (.always, false), (.never, false), (.withID, true),
+  ])
+  func aRequestMovesToTheNextOwner(repetition: RequestRepetition, afterDetour: Bool) throws {
     let former = RelayHandler()
     let pair = try RelayPair(usesManualClock: true, repetition: repetition, handler: former)
+    if afterDetour { pair.setTarget(.detour(pair.address)) }
     let client = try Self.send(pair.front, "POST", "/held", [1])
     #expect(former.begun.wait { $0 == 1 })
     let next = RelayHandler()
     pair.setTarget(.node(try pair.startNode(next)))
     pair.front.advance(seconds: 1)
     let responding: RelayHandler
-    if repetition == .never {
+    if repetition == .never || afterDetour {
       #expect(next.begun.value == 0)
       responding = former
     } else {

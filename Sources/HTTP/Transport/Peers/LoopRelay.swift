@@ -3,7 +3,7 @@ final class LoopRelay {
   /// Milliseconds between tries to connect, after the first failures and after many.
   private static let retryMilliseconds = 100
   private static let retryMillisecondsMax = 1000
-  /// Milliseconds for which a former owner may finish the requests that the next one could do. A handover takes less.
+  /// Milliseconds after which requests leave the connection to a former owner for the next one. A handover takes less.
   private static let patienceMilliseconds = 250
 
   let loop: EventLoop
@@ -18,13 +18,24 @@ final class LoopRelay {
   let lastWaitMilliseconds: Int
   /// The connection for new requests.
   private var current: PeerConnection?
-  /// Connections that finish their requests, and the times since when they do.
-  private var older: [(connection: PeerConnection, since: Int)] = []
+  /// Whether it leads to a node that passes them on.
+  private var isDetour = false
+  /// Connections that finish their requests.
+  private var older: [Retired] = []
   private var waiting: [RelayedExchange] = []
   private var failures = 0
   private var nextTryMilliseconds = Int.min
   private var isTicking = false
   private var isEnded = false
+
+  /// A connection that takes no further requests.
+  private struct Retired {
+    let connection: PeerConnection
+    /// The time on the loop's clock since when it takes none.
+    let since: Int
+    /// Whether its node passes the requests on to the owner, which may still be the same one.
+    let isDetour: Bool
+  }
 
   /// - Returns: `nil` if memory is exhausted.
   init?(
@@ -98,8 +109,11 @@ final class LoopRelay {
   private func send(_ request: RelayedExchange) -> Bool {
     guard let connection = connectionForRequest() else { return false }
     forget(request)
-    let isDetour = if case .detour = target() { true } else { false }
-    return request.send(on: connection, isDetour: isDetour)
+    guard request.send(on: connection, isDetour: isDetour) else {
+      self.await(request)
+      return false
+    }
+    return true
   }
 
   private func sendWaiting() {
@@ -114,6 +128,7 @@ final class LoopRelay {
   private func connectionForRequest() -> PeerConnection? {
     guard !isEnded, let address = target().address else { return nil }
     if let current, current.address != address || !current.isUsable { retire() }
+    isDetour = if case .detour = target() { true } else { false }
     if let current { return current }
     guard loop.nowMilliseconds >= nextTryMilliseconds else { return nil }
     guard let made = PeerConnection(to: address, on: loop, context, callbacks, buffers) else { return nil }
@@ -134,7 +149,7 @@ final class LoopRelay {
     guard let connection = current else { return }
     if connection.isUsable, target().address == connection.address { return }
     current = nil
-    older.append((connection, since: loop.nowMilliseconds))
+    older.append(Retired(connection: connection, since: loop.nowMilliseconds, isDetour: isDetour))
     for stream in Array(connection.session.streams.values) { (stream.owner as? LoopStream)?.close() }
     if !connection.isOpen { connection.close() }
   }
@@ -143,8 +158,8 @@ final class LoopRelay {
   private func moveRequests() {
     guard case .node(let address) = target() else { return }
     let end = loop.nowMilliseconds - Self.patienceMilliseconds
-    for (connection, since) in older where since <= end && connection.address != address {
-      for stream in Array(connection.session.streams.values) { (stream.owner as? RelayedExchange)?.moveOn() }
+    for former in older where former.since <= end && !former.isDetour && former.connection.address != address {
+      for stream in Array(former.connection.session.streams.values) { (stream.owner as? RelayedExchange)?.moveOn() }
     }
   }
 
@@ -181,7 +196,7 @@ final class LoopRelay {
     retire()
     moveRequests()
     for connection in connections { connection.tick() }
-    for (connection, _) in older where connection.session.streams.isEmpty { connection.close() }
+    for former in older where former.connection.session.streams.isEmpty { former.connection.close() }
     let now = loop.nowMilliseconds
     for request in waiting.filter({ $0.waitDeadline.map { $0 <= now } ?? false }) where request.waitIndex != nil {
       request.waitedTooLong()

@@ -3,7 +3,7 @@
 final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
   /// Milliseconds for which a request waits for a peer that takes it.
   static let waitMilliseconds = 10_000
-  /// The most times that a request is sent to a peer which then breaks the connection.
+  /// The most times that a request is sent to a peer that may have handled it and gives no response.
   private static let breaksMax = 3
   /// The most bytes of a response that are passed to the client's connection at once.
   private static let sliceBytes = 2 * Exchange.sliceBytes
@@ -150,17 +150,23 @@ final class RelayedExchange: BodySink, BodySource, PeerStreamOwner {
     }
   }
 
-  /// Another node owns the project now, and this one's request got no response yet. Sends it again if that has no effect twice:
-  /// the former owner appends nothing any more, and what it has appended, the next one has.
+  /// Called if another node owns the project now. Sends the request to it if the former owner has not responded, and a second
+  /// try has no effect twice: the former owner appends nothing any more, and the next one has what it has appended.
   func moveOn() {
-    guard !isOver, !isBegun, let stream else { return }
-    guard repetition != .never, upload.isKept, breaks + 1 < Self.breaksMax else { return }
+    guard !isOver, !isBegun, upload.isKept, let stream else { return }
+    if stream.isSent {
+      guard repetition != .never, breaks + 1 < Self.breaksMax else { return }
+      breaks += 1
+    }
     connection?.session.cancel(stream)
     connection?.sendSoon()
+    self.stream = nil
     gathered = []
-    breaks += 1
     waitDeadline = nil
-    tryAgain()
+    upload.rewind()
+    relay.counters.add(\.repeated)
+    // At a node that stops, it may have no time to wait.
+    relay.begin(self)
   }
 
   private func tryAgain() {
@@ -337,7 +343,7 @@ extension Refusal {
   static let outcomeUnknown = Self(
     status: 500,
     message: """
-      The connection to the node that handled the request broke. The request may have been done: read what it changes \
-      before you repeat it.
+      The node that handled the request did not respond. The request may have been done: read what it changes before you \
+      repeat it.
       """)
 }

@@ -5,11 +5,11 @@ import Glibc
 extension Benchmark {
   static let takeovers = Benchmark(
     name: "takeovers",
-    summary: "the pauses of commits when the owner of a cluster is killed or stopped",
+    summary: "the pauses of commits when the owner of a cluster is killed, paused or stopped",
     meaning: """
       A client commits one document after the other through a node that stays. Meanwhile the owner is ended, \(rounds)
-      times in each way. A pause is the longest time between two acknowledged commits. An owner that falls silent keeps its
-      connections, as a machine that loses its power. A killed owner that starts again at once ends its former
+      times in each way. A pause is the longest time between two acknowledged commits. An owner that falls silent was
+      paused with SIGSTOP: its connections stay open, and its process does nothing. A killed owner that starts again at once ends its former
       session, so that nobody waits for its lease.
       """
   ) {

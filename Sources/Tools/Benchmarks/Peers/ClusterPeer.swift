@@ -112,7 +112,7 @@ final class ClusterPeer {
   /// Ends a node without giving it a chance to do anything.
   func kill(at index: Int) { nodes[index].process.kill() }
 
-  /// Stops a node without ending it, as if its machine had lost its power: its connections stay open, and it is silent.
+  /// Pauses a node: its connections stay open, and it is silent.
   func silence(at index: Int) { nodes[index].process.pause() }
 
   /// Lets a silent node continue.
