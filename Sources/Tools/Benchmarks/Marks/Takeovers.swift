@@ -9,8 +9,8 @@ extension Benchmark {
     meaning: """
       A client commits one document after the other through a node that stays. Meanwhile the owner is ended, \(rounds)
       times in each way. A pause is the longest time between two acknowledged commits. An owner that falls silent was
-      paused with SIGSTOP: its connections stay open, and its process does nothing. A killed owner that starts again at once ends its former
-      session, so that nobody waits for its lease.
+      paused with SIGSTOP: its connections stay open, and its process does nothing. A killed owner that starts again at
+      once ends its former session, so that nobody waits for its lease.
       """
   ) {
     var table = ResultTable("the owner", "median ms", "longest ms", "mark")
