@@ -12,9 +12,9 @@ extension Command {
       \(ClusterRemoval.watchSeconds) seconds, and refuses if it renews its session, or if no other node has taken the cluster
       over from it. No data are lost, because each node has all of them, and so has PostgreSQL.
 
-      No other node gets the number. If the directory of the node is served later, it joins with its former number. The verb does
-      not notice a node that loads its data or does not reach PostgreSQL: such a node comes back by itself. Use the verb only when
-      all nodes have this version.
+      No other node gets the number. If the directory of the node is served later, it joins with its former number. The
+      verb does not notice a node that loads its data or does not reach PostgreSQL: such a node comes back by itself. Use
+      the verb only when all nodes have this version.
 
       \(ClusterAddress.details)
       """,
