@@ -35,8 +35,8 @@ PACKAGES := pkg-config liblmdb-dev libuv1-dev libhttp-parser-dev libsimdjson-dev
 RELEASE := .build/release/hearth
 SWIFT_FILES := Sources Tests Package.swift
 
-.PHONY: help serve cluster cluster-kill build test console-test upgrade-test soak cluster-soak power-cut fuzz bench conformance \
-  known-differences reference dist image format lint packages bench-packages
+.PHONY: help serve cluster cluster-kill build test console-test upgrade-test soak cluster-soak power-cut fuzz bench \
+  conformance known-differences reference dist image format lint packages bench-packages
 
 help: ## List these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20 | sed 's/^/  make /'
@@ -81,8 +81,8 @@ soak: packages ## Run a mixed load with faults for MINUTES (10) and check that n
 
 cluster-soak: packages ## Break random parts of a cluster under load, FAULTS (100) times; SEED=N repeats it
 	swift build --build-tests
-	HEARTH_REQUIRE_ALL_TESTS=1 CLUSTER_FAULTS=$(or $(FAULTS),100) CLUSTER_SEED=$(or $(SEED),random) $(if $(FAULT),CLUSTER_FAULT=$(FAULT)) \
-	  swift test --skip-build --no-parallel --filter ClusterSoakTests
+	HEARTH_REQUIRE_ALL_TESTS=1 CLUSTER_FAULTS=$(or $(FAULTS),100) CLUSTER_SEED=$(or $(SEED),random) \
+	  $(if $(FAULT),CLUSTER_FAULT=$(FAULT)) swift test --skip-build --no-parallel --filter ClusterSoakTests
 
 power-cut: packages ## Record a server with strace, and check what CUTS (1000) power cuts could leave of its data
 	swift build --product hearth

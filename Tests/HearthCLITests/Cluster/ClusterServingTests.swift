@@ -281,12 +281,10 @@ import TestSupport
       let run = try FaultRun(ServedCluster(nodes: 2))
       let cluster = run.cluster
       let owner = try cluster.owner()
-      cluster.nodes[owner].process.send(signal: SIGKILL)
-      _ = cluster.nodes[owner].process.waitForExit(timeoutSeconds: 30)
-      let directory = cluster.directory
+      cluster.kill(owner)
       let copy = try ServerProcess(
         executable: "/usr/bin/env",
-        arguments: ["cp", "-a", "--sparse=always", directory.file("node\(owner + 1)"), directory.file("node3")])
+        arguments: ["cp", "-a", "--sparse=always", cluster.data(of: owner), cluster.data(of: 2)])
       try #require(copy.waitForExit(timeoutSeconds: 60) == .code(0), "\(copy.output)")
       _ = try cluster.add()
       try cluster.restart(owner)

@@ -179,7 +179,7 @@ import TestSupport
       guard let use = ProcessUse(of: node.process.processID) else { continue }
       #expect(use.mebibytes < mebibytesMax && use.descriptors < descriptorsMax, "\(story): node \(index + 1): \(use)")
     }
-    // What PostgreSQL has not freed yet does not count.
+    // The space that PostgreSQL has not freed yet does not count.
     let size = try cluster.postgres.sql("SELECT coalesce(sum(length(body)), 0) >> 20 FROM hearth_log", in: "hearth")
     #expect(try #require(Int(size)) < logMebibytesMax, "\(story): the log")
   }

@@ -121,7 +121,8 @@ final class FaultRun {
     let failures = logs.reduce(0) { $0 + $1.failures }
     print(
       "\(name): \(load.acknowledged.value) commits acknowledged, \(refused) refused, \(unknown) unknown "
-        + "(\(failures - refused) of them by a response); the longest wait of a client \(logs.map(\.longestPause).max() ?? 0) ms, the longest time without a commit \(load.longestGap) ms; "
+        + "(\(failures - refused) of them by a response); the longest wait of a client "
+        + "\(logs.map(\.longestPause).max() ?? 0) ms, the longest time without a commit \(load.longestGap) ms; "
         + "reads by node \(reads.reads.value)")
     #expect(load.longestGap < gapMax)
     // The links and the networks of nodes pass no other clients. With a clock of its own, a node does not wait as long as others.

@@ -55,7 +55,8 @@ private struct ClusterRemoval {
       }
     } while Progress.now() < end
     guard try catalog.remove(node, lastSeen: seen) else {
-      throw CommandFailure.failed("node \(node) started, or somebody removed it, while it was watched")
+      throw CommandFailure.failed(
+        "node \(node) started, or somebody removed it, while it was watched; see `hearth cluster status`")
     }
     Terminal.output.write("node \(node) is removed\n")
     return 0

@@ -108,11 +108,8 @@ final class LoopRelay {
 
   private func send(_ request: RelayedExchange) -> Bool {
     guard let connection = connectionForRequest() else { return false }
+    guard request.send(on: connection, isDetour: isDetour) else { return false }
     forget(request)
-    guard request.send(on: connection, isDetour: isDetour) else {
-      self.await(request)
-      return false
-    }
     return true
   }
 
